@@ -1,5 +1,6 @@
-//! Compiles the objects of `src/bpf` with clang for the processor of the target: those that the loader contains, and one
-//! variant of each for bpftool (`target/.../out/stock/NAME.bpf.o`; `make kernel` copies them to `target/bpf`).
+//! Compiles the objects of `src/bpf` with clang for the processor of the target: those that the loader
+//! contains, and one variant of each for bpftool (`target/.../out/stock/NAME.bpf.o`; `make kernel` copies
+//! them to `target/bpf`).
 
 use libbpf_cargo::SkeletonBuilder;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,8 @@ const STARTUPS: [&str; 26] = [
 ];
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {
-    // libbpf-cargo adds -D__TARGET_ARCH_* for the target. Without the map, line information holds the folder of the build.
+    // libbpf-cargo adds -D__TARGET_ARCH_* for the target. Without the map, line information holds the folder
+    // of the build.
     let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let map = format!("-ffile-prefix-map={folder}=crates/linux");
     let mut args = vec!["-O2", "-g", "-mcpu=v3", "-Wall", "-Wno-unused-function", &map];

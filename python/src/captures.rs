@@ -57,8 +57,8 @@ impl Captures {
         self.startups.clone()
     }
 
-    /// Reads what is missing in the store; returns how many files this call read. `progress(done, of)` is called about ten
-    /// times a second.
+    /// Reads what is missing in the store; returns how many files this call read. `progress(done, of)` is
+    /// called about ten times a second.
     #[pyo3(signature = (out, *, threads=None, progress=None))]
     fn run(
         &self,
@@ -144,8 +144,8 @@ impl CaptureCollector {
 
 #[pymethods]
 impl CaptureCollector {
-    /// Takes the next chunk; returns its number and the indices of the files that it lacks, or None if no chunk can be taken
-    /// now.
+    /// Takes the next chunk; returns its number and the indices of the files that it lacks, or None if no
+    /// chunk can be taken now.
     fn take(&self, py: Python<'_>) -> PyResult<Option<(usize, Vec<usize>)>> {
         py.detach(|| self.collector().take()).map_err(bad)
     }
@@ -155,7 +155,8 @@ impl CaptureCollector {
         self.collector().retry()
     }
 
-    /// Adds the lines of files, each by its index, to a chunk that was taken. When all are there, the chunk is finished.
+    /// Adds the lines of files, each by its index, to a chunk that was taken. When all are there, the chunk
+    /// is finished.
     fn add(&self, py: Python<'_>, chunk: usize, rows: Vec<(usize, String)>) -> PyResult<()> {
         py.detach(|| {
             let mut collector = self.collector();

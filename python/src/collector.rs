@@ -61,8 +61,8 @@ fn finish(plan: &Plan, chunk: Chunk, runs: &[usize]) -> PyResult<()> {
 
 #[pymethods]
 impl Collector {
-    /// Takes the next chunk; returns its number and the indices of the runs that it lacks, or None if no chunk can be taken
-    /// now. A chunk whose rows are all in its journal is finished at once.
+    /// Takes the next chunk; returns its number and the indices of the runs that it lacks, or None if no
+    /// chunk can be taken now. A chunk whose rows are all in its journal is finished at once.
     fn take(&self, py: Python<'_>) -> PyResult<Option<(usize, Vec<usize>)>> {
         let plan = self.plan();
         py.detach(|| {
@@ -95,7 +95,8 @@ impl Collector {
         state.todo.len()
     }
 
-    /// Adds rows, each by the index of its run, to a chunk that was taken. When all are there, the chunk is finished.
+    /// Adds rows, each by the index of its run, to a chunk that was taken. When all are there, the chunk is
+    /// finished.
     fn add(&self, py: Python<'_>, chunk: usize, rows: Vec<(usize, String)>) -> PyResult<()> {
         let plan = self.plan();
         py.detach(|| {

@@ -217,8 +217,8 @@ fn computed(
     Ok(Comparison { study, call, judged, rows, median })
 }
 
-/// Runs jobs, those of native startups on all processors without the interpreter, those of startups in Python on this
-/// thread. `take` gets the outcomes in order of the jobs.
+/// Runs jobs, those of native startups on all processors without the interpreter, those of startups in Python
+/// on this thread. `take` gets the outcomes in order of the jobs.
 fn each(
     py: Python<'_>,
     engine: &dyn Engine,

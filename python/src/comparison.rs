@@ -47,7 +47,8 @@ impl Judged {
     }
 }
 
-/// The result of a comparison or a study: a row for each run, and one run of each startup over time, over the same path.
+/// The result of a comparison or a study: a row for each run, and one run of each startup over time, over the
+/// same path.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct Comparison {
     pub(crate) study: Study,

@@ -57,7 +57,8 @@ pub(crate) fn register(class: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
-/// Forgets the connections of a run that is over; returns its first exception and the event at which it was raised.
+/// Forgets the connections of a run that is over; returns its first exception and the event at which it was
+/// raised.
 pub(crate) fn end_of_run() -> Option<Raised> {
     // Dropped after the borrow: dropping an instance may run code of Python.
     let (_connections, raised) =
@@ -146,7 +147,8 @@ impl Host for Interpreter {
                 Ok(connection.and_then(|c| c.methods[at].as_ref()).map(|m| m.clone_ref(py)))
             });
             let method = match method {
-                // After an exception the run ends as soon as it can: the window stays and the startup is over.
+                // After an exception the run ends as soon as it can: the window stays and the startup is
+                // over.
                 Err(()) => return step::Step::exit(Exit::Estimate),
                 Ok(None) => return default,
                 Ok(Some(method)) => method,

@@ -55,8 +55,8 @@ impl Read for Interruptible {
     }
 }
 
-/// Reads a file; returns what `each` makes of its transfers. If the file is damaged, warns, and returns those before the
-/// damage.
+/// Reads a file; returns what `each` makes of its transfers. If the file is damaged, warns, and returns those
+/// before the damage.
 fn read<T: Send>(
     py: Python<'_>,
     file: &str,
@@ -83,7 +83,8 @@ fn read<T: Send>(
     Ok(all)
 }
 
-/// When the connections of a capture or log left slow start, and when each startup would have: a row a connection.
+/// When the connections of a capture or log left slow start, and when each startup would have: a row a
+/// connection.
 #[pyfunction]
 #[pyo3(signature = (path, startups=None, *, min_bytes=0))]
 pub(crate) fn replay(

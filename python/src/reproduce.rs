@@ -8,8 +8,8 @@ use slowstart_lab::columns::Kind;
 use slowstart_papers::experiment::Experiment;
 use slowstart_papers::judge;
 
-/// Repeats experiments of papers: a row a claim, with what was claimed and measured. Ctrl-C ends it after the experiment
-/// that is computed.
+/// Repeats experiments of papers: a row a claim, with what was claimed and measured. Ctrl-C ends it after the
+/// experiment that is computed.
 #[pyfunction]
 #[pyo3(signature = (ids, *, seed=1, full=false))]
 pub(crate) fn reproduce(py: Python<'_>, ids: Vec<String>, seed: u64, full: bool) -> PyResult<Table> {

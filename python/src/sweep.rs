@@ -26,8 +26,8 @@ fn store(dir: &Path) -> PyResult<Store> {
 
 #[pymethods]
 impl Sweep {
-    /// Reads a sweep from a file, or from TOML (a text with a line break) whose files are relative to `root`. `engine` goes
-    /// before its key `engine`.
+    /// Reads a sweep from a file, or from TOML (a text with a line break) whose files are relative to `root`.
+    /// `engine` goes before its key `engine`.
     #[new]
     #[pyo3(signature = (study, root=None, engine=None))]
     fn new(py: Python<'_>, study: String, root: Option<PathBuf>, engine: Option<&str>) -> PyResult<Self> {
@@ -57,8 +57,8 @@ impl Sweep {
         &self.plan.text
     }
 
-    /// Computes what is missing in the store; returns how many runs this call computed. `progress(done, of)` is called about
-    /// ten times a second.
+    /// Computes what is missing in the store; returns how many runs this call computed. `progress(done, of)`
+    /// is called about ten times a second.
     #[pyo3(signature = (out, *, threads=None, progress=None, shard=None))]
     fn run(
         &self,
@@ -85,7 +85,8 @@ impl Sweep {
         Collector::new(slf.py(), slf.unbind(), out)
     }
 
-    /// Computes the runs of these indices; returns a line of JSON for each. A task for a worker, which needs no store.
+    /// Computes the runs of these indices; returns a line of JSON for each. A task for a worker, which needs
+    /// no store.
     fn compute(&self, py: Python<'_>, runs: Vec<usize>) -> PyResult<Vec<String>> {
         let all = self.plan.runs.len();
         let runs: Vec<Run> = runs
@@ -143,8 +144,8 @@ fn places(
     py.detach(|| map::map(&store, x, y, value, filters)).map_err(bad)
 }
 
-/// Which startup is first at each place of two axes, by the median of `value`: a row a place, with the second's median over the
-/// first's and the packets that the first loses in startup.
+/// Which startup is first at each place of two axes, by the median of `value`: a row a place, with the
+/// second's median over the first's and the packets that the first loses in startup.
 #[pyfunction]
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn winners(

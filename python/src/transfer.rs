@@ -77,8 +77,8 @@ pub(crate) struct Transfer {
 
 #[pymethods]
 impl Transfer {
-    /// Begins a transfer; `run` selects the random numbers as in `compare`. `interval_s` is the time of a step, a base RTT
-    /// without it.
+    /// Begins a transfer; `run` selects the random numbers as in `compare`. `interval_s` is the time of a
+    /// step, a base RTT without it.
     #[new]
     #[pyo3(signature = (path, *, size=None, seed=1, run=0, interval_s=None, profile=None))]
     fn new(
@@ -117,8 +117,8 @@ impl Transfer {
         Ok(Self { study, engine, end, number, run, interval, before: (0, 0) })
     }
 
-    /// Sets growth (1: that of standard slow start) and exit, and lets an interval pass. Returns the observation, the
-    /// reward, and whether the transfer is complete or its time is over.
+    /// Sets growth (1: that of standard slow start) and exit, and lets an interval pass. Returns the
+    /// observation, the reward, and whether the transfer is complete or its time is over.
     fn step(&mut self, py: Python<'_>, growth: f64, exit: bool) -> PyResult<(Vec<f64>, f64, bool, bool)> {
         if !(0.0..=1000.0).contains(&growth) {
             return Err(bad(format!("growth: found {growth}, expected a number from 0 to 1000")));

@@ -10,12 +10,12 @@ use std::time::Duration;
 /// How often Ctrl-C and the progress bar are looked after.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a computation calls for each item that is in the store: how many, and whether it computed them. It ends if the
-/// answer is false.
+/// What a computation calls for each item that is in the store: how many, and whether it computed them. It
+/// ends if the answer is false.
 pub(crate) type Each<'a> = &'a (dyn Fn(usize, bool) -> bool + Sync);
 
-/// Computes on another thread without the interpreter lock. Meanwhile, `progress(done, of)` is called about ten times a
-/// second; on Ctrl-C, or if it raises, the computation ends as soon as it can.
+/// Computes on another thread without the interpreter lock. Meanwhile, `progress(done, of)` is called about
+/// ten times a second; on Ctrl-C, or if it raises, the computation ends as soon as it can.
 pub(crate) fn watched<T: Send, E: Display + Send>(
     py: Python<'_>,
     of: usize,

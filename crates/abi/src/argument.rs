@@ -23,7 +23,8 @@ pub unsafe fn read<T: Argument>(from: *const T) -> Option<T> {
         return None;
     }
     let mut into = T::ABSENT;
-    // SAFETY: both have at least `size` bytes, they do not overlap, and every bit pattern of these structures is one.
+    // SAFETY: both have at least `size` bytes, they do not overlap, and every bit pattern of these structures
+    // is one.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut into).cast::<u8>(), size) };
     Some(into)
 }

@@ -1,7 +1,8 @@
 //! The structures of slowstart's interface for C, and their conversion to and from the types of `slowstart`.
 //!
-//! Each structure begins with its size, so that a later version can add fields at its end: fields that a caller does not have
-//! are unknown. `slowstart.h` (in `slowstart-ffi`) declares them for C; it is generated from these files.
+//! Each structure begins with its size, so that a later version can add fields at its end: fields that a
+//! caller does not have are unknown. `slowstart.h` (in `slowstart-ffi`) declares them for C; it is generated
+//! from these files.
 //!
 //! - [`argument`]: reading a structure that may be older
 //! - [`facts`]: the state of the host

@@ -5,8 +5,8 @@ use crate::{SLOWSTART_UNKNOWN, known, unknown};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Limit, Sent};
 
-/// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller that needs the
-/// delivery state, and may be 0 otherwise.
+/// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller
+/// that needs the delivery state, and may be 0 otherwise.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct slowstart_sent {
@@ -112,8 +112,8 @@ pub const SLOWSTART_BY_PEER: u64 = 3;
 pub struct slowstart_ack {
     /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
-    /// How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet acknowledged in QUIC. It
-    /// never decreases.
+    /// How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet
+    /// acknowledged in QUIC. It never decreases.
     pub upto: u64,
     /// Bytes for which the window may grow.
     pub bytes: u64,
@@ -125,7 +125,8 @@ pub struct slowstart_ack {
     pub prior_inflight: u64,
     /// Its round-trip sample, or unknown.
     pub rtt_ns: u64,
-    /// What limited the sender of that data, such as SLOWSTART_BY_WINDOW. The window may grow if it was the window or the pacer.
+    /// What limited the sender of that data, such as SLOWSTART_BY_WINDOW. The window may grow if it was the
+    /// window or the pacer.
     pub limit: u64,
     /// The most recently sent packet that it delivers; its size is set too.
     pub newest: slowstart_sent,

@@ -9,18 +9,20 @@ use std::ffi::c_void;
 
 /// The plugin reads slowstart_sent beyond bytes.
 pub const SLOWSTART_NEEDS_DELIVERY_STATE: u64 = 1;
-/// The plugin limits sending during recovery itself. Without it the simulator's proportional rate reduction does.
+/// The plugin limits sending during recovery itself. Without it the simulator's proportional rate reduction
+/// does.
 pub const SLOWSTART_OWNS_RECOVERY: u64 = 2;
 
 /// A congestion control in a library, for `--startup plugin:FILE`.
 ///
-/// The order of calls is that of the functions of this header. Each function gets the controller that create returned, and
-/// state: the window and all else as the plugin left it, but resend, which is unknown, and, in timer, wake_ns, which is
-/// unknown too. It writes there what has changed. It sets exit_detected_ns, exit_detected_cwnd, exit_cwnd and exit_why when its
-/// slow start ends for the first time, and exit_detected_ns to unknown if that end is void.
+/// The order of calls is that of the functions of this header. Each function gets the controller that create
+/// returned, and state: the window and all else as the plugin left it, but resend, which is unknown, and, in
+/// timer, wake_ns, which is unknown too. It writes there what has changed. It sets exit_detected_ns,
+/// exit_detected_cwnd, exit_cwnd and exit_why when its slow start ends for the first time, and
+/// exit_detected_ns to unknown if that end is void.
 ///
-/// Runs of several connections happen at the same time in several threads, so there must be no global state. Results repeat only if
-/// the plugin reads no clock and no random numbers but seed.
+/// Runs of several connections happen at the same time in several threads, so there must be no global state.
+/// Results repeat only if the plugin reads no clock and no random numbers but seed.
 ///
 /// Functions that may be null: sent, recovered, timer, idle.
 #[repr(C)]
@@ -72,7 +74,8 @@ pub struct slowstart_plugin {
             state: *mut slowstart_state,
         ),
     >,
-    /// A loss episode ended, in which retransmitted bytes were sent again; undone is 1 if all of them proved unnecessary.
+    /// A loss episode ended, in which retransmitted bytes were sent again; undone is 1 if all of them proved
+    /// unnecessary.
     pub recovered: Option<
         unsafe extern "C" fn(
             controller: *mut c_void,
@@ -86,8 +89,8 @@ pub struct slowstart_plugin {
     pub timer: Option<
         unsafe extern "C" fn(controller: *mut c_void, f: *const slowstart_facts, state: *mut slowstart_state),
     >,
-    /// Sending begins after nothing was in flight for idle_ns. restart_ns is the retransmission timeout if the host restarts its
-    /// window (RFC 5681, section 4.1), else unknown.
+    /// Sending begins after nothing was in flight for idle_ns. restart_ns is the retransmission timeout if
+    /// the host restarts its window (RFC 5681, section 4.1), else unknown.
     pub idle: Option<
         unsafe extern "C" fn(
             controller: *mut c_void,

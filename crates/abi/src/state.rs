@@ -33,8 +33,8 @@ pub struct slowstart_state {
     pub pace_kind: u64,
     /// The gain or the rate that pace_kind names; 0 where it names none.
     pub pace: u64,
-    /// The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is asked for. It is that
-    /// of the newest call alone.
+    /// The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is
+    /// asked for. It is that of the newest call alone.
     pub resend: u64,
     /// When the startup detected its reason to end; unknown while it lasts.
     pub exit_detected_ns: u64,
@@ -63,7 +63,8 @@ impl Argument for slowstart_state {
 }
 
 impl slowstart_state {
-    /// Returns the structure for C. The exit is that of the startup, and `resend` what the newest call asked for.
+    /// Returns the structure for C. The exit is that of the startup, and `resend` what the newest call asked
+    /// for.
     pub fn of(s: &State, exited: Option<&Exited>, resend: Option<Bytes>) -> Self {
         let (pace_kind, pace) = match s.pace {
             Some(Pace::Off) => (SLOWSTART_PACE_OFF, 0),
@@ -86,7 +87,8 @@ impl slowstart_state {
         }
     }
 
-    /// Returns window, threshold, timer and pacing; `None` if `pace_kind` is none of those above, or the gain is above 2^32.
+    /// Returns window, threshold, timer and pacing; `None` if `pace_kind` is none of those above, or the gain
+    /// is above 2^32.
     pub fn to_state(&self) -> Option<State> {
         let pace = match self.pace_kind {
             SLOWSTART_PACE_HOST => None,

@@ -94,7 +94,8 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// The cell of a startup: of the baseline its own values, of others the difference from it for times, rates and harm.
+    /// The cell of a startup: of the baseline its own values, of others the difference from it for times,
+    /// rates and harm.
     pub(crate) fn cell(&self, s: &Standing, column: Column, all_intervals: bool, interval: bool) -> Cell {
         let summary = &s.summary;
         let figure = match column {

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 
 /// Compare startups over one path or several
 ///
-/// The startups that people choose among (--all: every one) transfer the same data over the same path, several times with
-/// different random seeds, in a deterministic simulator. The table shows what each gains and costs against a baseline, which is
-/// what Linux runs today, run by run. Over several paths a summary shows both for each path; without a path, over seven common
-/// ones.
+/// The startups that people choose among (--all: every one) transfer the same data over the same path,
+/// several times with different random seeds, in a deterministic simulator. The table shows what each gains
+/// and costs against a baseline, which is what Linux runs today, run by run. Over several paths a summary
+/// shows both for each path; without a path, over seven common ones.
 ///
 /// docs/reference/glossary.md explains the terms, docs/explain/method.md the measures.
 #[derive(Args)]
@@ -43,9 +43,10 @@ interval, then these columns: queue, all, cwnd.
 
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Compare {
-    /// Paths. Each is a built-in name (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), a folder of TOML files,
-    /// or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`). An inline path may begin with one
-    /// whose keys it replaces ("geo rate=20Mbit"), and have lists and ranges ("rate=10,50Mbit rtt=20..300ms/4")
+    /// Paths. Each is a built-in name (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), a folder
+    /// of TOML files, or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see
+    /// `slowstart list path-keys`). An inline path may begin with one whose keys it replaces ("geo
+    /// rate=20Mbit"), and have lists and ranges ("rate=10,50Mbit rtt=20..300ms/4")
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
@@ -61,8 +62,8 @@ pub(crate) struct Compare {
 
 /// Run studies from TOML files
 ///
-/// A study file has the keys of the arguments of `slowstart compare`: path, startups, engine, avoidance, size, duration,
-/// profile, set, app, against, remember, runs, seed. docs/reference/studies.md explains each.
+/// A study file has the keys of the arguments of `slowstart compare`: path, startups, engine, avoidance,
+/// size, duration, profile, set, app, against, remember, runs, seed. docs/reference/studies.md explains each.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart run scenarios/lte-beside-cubic.toml
@@ -71,8 +72,8 @@ pub(crate) struct Compare {
 
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Run {
-    /// Study files in TOML, such as scenarios/lte-beside-cubic.toml. With several and --out, each study gets a folder with
-    /// the name of its file
+    /// Study files in TOML, such as scenarios/lte-beside-cubic.toml. With several and --out, each study gets
+    /// a folder with the name of its file
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -81,8 +82,8 @@ pub(crate) struct Run {
     how: How,
 }
 
-/// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names, and an inline path
-/// with axes for one path at each of their points.
+/// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names,
+/// and an inline path with axes for one path at each of their points.
 fn expand(paths: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for path in paths {

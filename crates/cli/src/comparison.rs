@@ -92,7 +92,8 @@ const NAMES: usize = 28;
 /// Spaces between columns.
 const GAP: u16 = 1;
 
-/// True if two runs differ in nothing but the startup's name, its parameters and what it cost to compute them.
+/// True if two runs differ in nothing but the startup's name, its parameters and what it cost to compute
+/// them.
 fn same_run(a: &Row, b: &Row) -> bool {
     let other = Row {
         startup: a.startup.clone(),
@@ -115,7 +116,8 @@ fn algorithm_of(startup: &str) -> Option<&str> {
 }
 
 impl<'d, 'a> Comparison<'d, 'a> {
-    /// The startups of a decision. Versions of an algorithm that is among them are one line, if the view says so.
+    /// The startups of a decision. Versions of an algorithm that is among them are one line, if the view says
+    /// so.
     pub(crate) fn new(decision: &'d Decision<'a>, view: &View) -> Self {
         let mut lines: Vec<Line> = Vec::new();
         let named = |name: &str| decision.standings.iter().any(|s| s.summary.label == name);
@@ -214,8 +216,8 @@ impl<'d, 'a> Comparison<'d, 'a> {
         Table { headers, rows: self.lines.iter().map(line).collect(), alignments }
     }
 
-    /// The table and the columns that it leaves out. In a `width`, first the interval of the deciding column goes, then columns
-    /// in the order of [`Column::DROPPED`]; then cells wrap.
+    /// The table and the columns that it leaves out. In a `width`, first the interval of the deciding column
+    /// goes, then columns in the order of [`Column::DROPPED`]; then cells wrap.
     pub(crate) fn render(&self, view: &View, color: bool, width: usize) -> (String, Vec<String>) {
         if self.lines.is_empty() {
             return ("no runs\n".into(), Vec::new());
@@ -276,7 +278,8 @@ impl<'d, 'a> Comparison<'d, 'a> {
         Some(table.render(color, u16::try_from(width).ok()))
     }
 
-    /// What a question mark says, if there is one: that the runs do not show a difference, and how many would.
+    /// What a question mark says, if there is one: that the runs do not show a difference, and how many
+    /// would.
     fn unsure(&self, view: &View) -> Option<String> {
         let d = self.decision;
         let own = |c: Column| match c {

@@ -4,7 +4,8 @@ use slowstart_lab::record::{EventRow, Sample};
 use slowstart_lab::report::words::{number, rate};
 use std::fmt::Write;
 
-/// A sample makes a line if its window is this many times the one of the line before, or less than the reverse of it.
+/// A sample makes a line if its window is this many times the one of the line before, or less than the
+/// reverse of it.
 const CHANGE: f64 = 1.25;
 /// Packets that the network drops within so many seconds of each other are one line.
 const BURST_S: f64 = 0.05;
@@ -25,9 +26,9 @@ impl Drops {
     }
 }
 
-/// Returns the lines of a run: one for its first ACK, for each change of phase, each time the window has changed by a
-/// quarter since the last line, for each event, and for each burst of drops. Times are in seconds since the flow began;
-/// windows are in segments of `mss` bytes.
+/// Returns the lines of a run: one for its first ACK, for each change of phase, each time the window has
+/// changed by a quarter since the last line, for each event, and for each burst of drops. Times are in
+/// seconds since the flow began; windows are in segments of `mss` bytes.
 pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss: u64) -> Vec<String> {
     let mut all = vec![format!(
         "{:>10}  {:<12} {:>8} {:>8} {:>9} {:>8} {:>13}  internal values",
@@ -114,14 +115,15 @@ mod tests {
         lines(&samples, &events, u64::from(study.profile.mss))
     }
 
-    /// From 10 segments to 80 are three doublings, of three lines and a bit each; then packets are dropped, which makes one
-    /// line, and the loss ends it.
+    /// From 10 segments to 80 are three doublings, of three lines and a bit each; then packets are dropped,
+    /// which makes one line, and the loss ends it.
     #[test]
     fn a_run_is_told_in_few_lines() {
         let all = trace("rate=20Mbit rtt=40ms queue=1bdp", "standard");
         let exit = all.iter().position(|l| l.contains("exit (loss)")).expect("it leaves");
         assert!((8..25).contains(&exit), "{all:#?}");
-        // The queue overflows for a round trip before the sender knows. Changes of the window divide these drops.
+        // The queue overflows for a round trip before the sender knows. Changes of the window divide these
+        // drops.
         let drops = all[..exit].iter().filter(|l| l.contains("  drop ")).count();
         assert!((1..=5).contains(&drops), "{all:#?}");
         assert!(all[exit + 1..].iter().any(|l| l.contains("avoidance")), "{all:#?}");

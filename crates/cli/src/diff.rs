@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
 ///
-/// Results are matched by path and startup. If both have runs with the same random seeds, a startup differs if the 95 %
-/// interval of the differences, run by run, excludes 0; otherwise if the 95 % intervals of its medians do not overlap.
-/// Differences below the margin are none.
+/// Results are matched by path and startup. If both have runs with the same random seeds, a startup differs
+/// if the 95 % interval of the differences, run by run, excludes 0; otherwise if the 95 % intervals of its
+/// medians do not overlap. Differences below the margin are none.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart diff before after

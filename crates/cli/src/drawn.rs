@@ -16,8 +16,8 @@ use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
 
-/// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished, that of the
-/// run with the median of the first startup.
+/// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished,
+/// that of the run with the median of the first startup.
 #[derive(Default)]
 pub(crate) struct Traces(BTreeMap<usize, Trace>);
 

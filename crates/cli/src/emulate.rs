@@ -16,11 +16,12 @@ use std::time::Duration;
 
 /// Run a program over an emulated path on the real clock, with the TCP of the running kernel (root)
 ///
-/// The program runs at the client's end of the path. The server's end has the address 10.77.0.1 ($SLOWSTART_SERVER) and
-/// is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries the direction from server to client.
+/// The program runs at the client's end of the path. The server's end has the address 10.77.0.1
+/// ($SLOWSTART_SERVER) and is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries the
+/// direction from server to client.
 ///
-/// Exit status: that of the program; 128+N if signal N ended it; 130 after Ctrl-C; 2 if the run is invalid or the path
-/// failed.
+/// Exit status: that of the program; 128+N if signal N ended it; 130 after Ctrl-C; 2 if the run is invalid or
+/// the path failed.
 ///
 /// Examples:
 ///   slowstart emulate "rate=20Mbit rtt=40ms queue=1bdp" -- ping -c 3 10.77.0.1
@@ -38,7 +39,8 @@ pub(crate) struct Emulate {
     /// The folder of the path's traces
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// A shell command to run at the server's end. The program starts once it listens; it is ended after the program
+    /// A shell command to run at the server's end. The program starts once it listens; it is ended after the
+    /// program
     #[arg(long, value_name = "COMMAND")]
     serve: Option<String>,
     /// Run the program and the server as this user [default: the user of this command, root]
@@ -116,7 +118,8 @@ impl Emulate {
     }
 }
 
-/// Returns the exit status of this command, from that of the program and the signal that interrupted this command.
+/// Returns the exit status of this command, from that of the program and the signal that interrupted this
+/// command.
 fn exit_status(program: ExitStatus, signal: Option<u8>, valid: bool) -> u8 {
     match (signal, program.code(), program.signal()) {
         (Some(signal), ..) => 128 + signal,
@@ -161,10 +164,11 @@ pub(crate) fn wait_for_listener(
     Ok(())
 }
 
-/// Waits for the program to end; returns its status, and the signal that interrupted this command, if one did.
+/// Waits for the program to end; returns its status, and the signal that interrupted this command, if one
+/// did.
 ///
-/// SIGINT and SIGTERM are forwarded to the program, except for the SIGINT of a terminal, which the program received
-/// itself. A program that does not end gets SIGTERM and then SIGKILL, also if the path failed.
+/// SIGINT and SIGTERM are forwarded to the program, except for the SIGINT of a terminal, which the program
+/// received itself. A program that does not end gets SIGTERM and then SIGKILL, also if the path failed.
 fn wait(
     program: &mut Child,
     emulation: &Emulation,
@@ -202,7 +206,8 @@ fn wait(
     }
 }
 
-/// Ends the server with SIGTERM. What still runs in its namespace after 2 s is killed when the namespace is removed.
+/// Ends the server with SIGTERM. What still runs in its namespace after 2 s is killed when the namespace is
+/// removed.
 pub(crate) fn end_server(server: &mut Child) -> Result<()> {
     if let Some(status) = server.try_wait()?.filter(|s| !s.success()) {
         note(&format!("the server ended with {status} before the program did"));

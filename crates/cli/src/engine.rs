@@ -10,10 +10,10 @@ use std::io;
 /// Which engine runs a study.
 #[derive(Args, Clone, Default)]
 pub(crate) struct EngineArg {
-    /// What runs the study. `sim` is the simulator; `quic:quinn` and `quic:noq` are QUIC stacks over the simulator's paths
-    /// (see docs/guide/quic.md), `quic` is the first, and settings may follow, as in quic:noq,ecn=on,mtu=1472; `kernel` is the
-    /// running Linux kernel over the same path in real time, which needs root (see docs/reference/kernel.md) [default: sim, or the
-    /// key `engine` of the study]
+    /// What runs the study. `sim` is the simulator; `quic:quinn` and `quic:noq` are QUIC stacks over the
+    /// simulator's paths (see docs/guide/quic.md), `quic` is the first, and settings may follow, as in
+    /// quic:noq,ecn=on,mtu=1472; `kernel` is the running Linux kernel over the same path in real time, which
+    /// needs root (see docs/reference/kernel.md) [default: sim, or the key `engine` of the study]
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,
 }
@@ -25,8 +25,8 @@ impl EngineArg {
     }
 }
 
-/// Records signals while these engines run. Runs on the real clock clean up after themselves, so that a second signal does
-/// not end them at once.
+/// Records signals while these engines run. Runs on the real clock clean up after themselves, so that a
+/// second signal does not end them at once.
 pub(crate) fn interrupt_of_all<'a>(
     mut engines: impl Iterator<Item = &'a dyn Engine>,
 ) -> io::Result<Interrupt> {

@@ -31,16 +31,16 @@ const TOLD: usize = 6;
   slowstart explain lte rate-bound --trace
   slowstart explain leo search --engine quic:quinn")]
 pub(crate) struct Explain {
-    /// A built-in path (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), or a path written inline as
-    /// "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
+    /// A built-in path (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), or a path written inline
+    /// as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
     path: String,
     /// A startup, as name or name:key=value,key=value (see `slowstart list startups`)
     startup: String,
     /// Index of the run, from 0; each run has its own random seed
     #[arg(long, default_value_t = 0, value_name = "N")]
     run: u32,
-    /// Print numbers: a line for each change of phase, each quarter by which the window changed, each event and each burst
-    /// of drops
+    /// Print numbers: a line for each change of phase, each quarter by which the window changed, each event
+    /// and each burst of drops
     #[arg(long)]
     trace: bool,
     #[command(flatten)]

@@ -1,8 +1,8 @@
 //! The folder of `--out`: rows as they finish, everything else at the end.
 //!
-//! A folder that slowstart wrote holds [`MARKER`], which says what it is of. Rows are appended to `results.jsonl` one
-//! write each. Every other file is written under a temporary name and renamed, so that a reader never sees half of one
-//! and a symbolic link is replaced, not followed.
+//! A folder that slowstart wrote holds [`MARKER`], which says what it is of. Rows are appended to
+//! `results.jsonl` one write each. Every other file is written under a temporary name and renamed, so that a
+//! reader never sees half of one and a symbolic link is replaced, not followed.
 
 use anyhow::{Context, Result, bail};
 use flate2::Compression;
@@ -66,8 +66,8 @@ impl Contents {
     }
 }
 
-/// FNV-1a over each engine's name, if it is not the simulator, and the debug text of its study, which shows every field of
-/// the checked study.
+/// FNV-1a over each engine's name, if it is not the simulator, and the debug text of its study, which shows
+/// every field of the checked study.
 fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> String {
     struct Fnv(u64);
     impl std::fmt::Write for Fnv {
@@ -86,7 +86,8 @@ fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Str
     format!("{:016x}", hash.0)
 }
 
-/// Makes a folder for the results of this command line, and marks it as one of slowstart's. Fails if it holds anything else.
+/// Makes a folder for the results of this command line, and marks it as one of slowstart's. Fails if it holds
+/// anything else.
 #[cfg(feature = "kernel")]
 pub(crate) fn claim(dir: &Path) -> Result<()> {
     let contents = Contents::of_command();
@@ -106,8 +107,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder of a command that cannot be continued. Other results of the same command line are replaced, but
-    /// not finished runs. Fails if the folder holds anything else.
+    /// Opens the folder of a command that cannot be continued. Other results of the same command line are
+    /// replaced, but not finished runs. Fails if the folder holds anything else.
     pub(crate) fn create(dir: &Path) -> Result<Self> {
         let (folder, rows) = Self::open(dir, &Contents::of_command(), false)?;
         if !rows.is_empty() {
@@ -120,8 +121,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only. Fails if
-    /// the folder holds anything else; with `force`, what slowstart writes there is replaced.
+    /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only.
+    /// Fails if the folder holds anything else; with `force`, what slowstart writes there is replaced.
     pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
         fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
         let mark = || write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?));
@@ -295,8 +296,8 @@ pub(crate) fn write_new(file: &Path, text: &str) -> Result<()> {
     write().with_context(|| file.display().to_string())
 }
 
-/// Fails if there is anything of this name, a symbolic link to nothing included: nothing that slowstart writes to a file
-/// replaces what a person has.
+/// Fails if there is anything of this name, a symbolic link to nothing included: nothing that slowstart
+/// writes to a file replaces what a person has.
 pub(crate) fn refuse_existing(file: &Path) -> Result<()> {
     if fs::symlink_metadata(file).is_ok() {
         bail!("{}: it exists, and is not replaced; choose another name or remove it", file.display());
@@ -304,8 +305,8 @@ pub(crate) fn refuse_existing(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a file and the length of the part that holds them: it ends before the first line that is cut, too long
-/// or no row.
+/// The rows of a file and the length of the part that holds them: it ends before the first line that is cut,
+/// too long or no row.
 fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut len, mut line) = (Vec::new(), 0, Vec::new());
@@ -320,7 +321,8 @@ fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
     }
 }
 
-/// A folder's name from a name that a person wrote: one component that is not hidden. `None` if nothing is left.
+/// A folder's name from a name that a person wrote: one component that is not hidden. `None` if nothing is
+/// left.
 pub(crate) fn folder_name(text: &str) -> Option<String> {
     let kept = |c: char| if c.is_alphanumeric() || "._+".contains(c) { c } else { '-' };
     let name: String = text.chars().map(kept).take(100).collect();

@@ -29,14 +29,15 @@ use std::time::Instant;
 pub(crate) struct How {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
-    /// Keep rows, samples, events and a page (report.html) in this folder. If it holds finished runs of the same study, the
-    /// study goes on after them; a folder with anything else in it is refused
+    /// Keep rows, samples, events and a page (report.html) in this folder. If it holds finished runs of the
+    /// same study, the study goes on after them; a folder with anything else in it is refused
     #[arg(long, help_heading = "Output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// With --out: replace the result of another study
     #[arg(long, requires = "out", help_heading = "Output")]
     force: bool,
-    /// With --out: interval of the samples, such as 10ms, or `ack` for one at each acknowledgement [default: 4000 per run]
+    /// With --out: interval of the samples, such as 10ms, or `ack` for one at each acknowledgement
+    /// [default: 4000 per run]
     #[arg(long, help_heading = "Output", value_name = "INTERVAL")]
     samples: Option<String>,
     /// With --out: write the packets of the drawn run of each startup as captures at both ends (pcapng)
@@ -51,14 +52,15 @@ pub(crate) struct How {
     /// Print on standard error how long the runs took, and the number of packets and events
     #[arg(long, help_heading = "Output")]
     timing: bool,
-    /// The startup that others are compared with [default: what the engine runs by default, hystart for the simulator; else the
-    /// first startup]
+    /// The startup that others are compared with
+    /// [default: what the engine runs by default, hystart for the simulator; else the first startup]
     #[arg(long, help_heading = "Table", value_name = "STARTUP")]
     baseline: Option<String>,
     /// Differences of less than so many percent are none
     #[arg(long, help_heading = "Table", value_name = "PERCENT", default_value = "3", value_parser = margin)]
     margin: f64,
-    /// Measure also what each startup does to a CUBIC flow beside it, where that takes long (elsewhere it is measured anyway)
+    /// Measure also what each startup does to a CUBIC flow beside it, where that takes long (elsewhere it is
+    /// measured anyway)
     #[arg(long, help_heading = "Table")]
     pub(crate) harm: bool,
     /// Columns of the table, in this order and whatever the width, such as all,exit,lost
@@ -173,8 +175,8 @@ impl How {
         }
     }
 
-    /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little; nothing for a study
-    /// that is not finished.
+    /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little;
+    /// nothing for a study that is not finished.
     pub(crate) fn measure_harm(&self, engine: &dyn Engine, study: &Study, rows: &[Row]) -> Vec<Harm> {
         if unmeasured(engine, study).is_some()
             || study.contenders.len() < 2
@@ -341,7 +343,8 @@ impl How {
         Ok(Finished { done, rows, harm: Some(harm) })
     }
 
-    /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and notes.
+    /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and
+    /// notes.
     fn show(&self, rows: &[Row], harm: &[Harm], title: &str) -> Result<()> {
         if self.rows.printed() {
             return Ok(());

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) struct Interrupt(Arc<AtomicUsize>);
 
 impl Interrupt {
-    /// Records SIGINT and SIGTERM from now on; they no longer end this process. Programs that it starts are not affected.
+    /// Records SIGINT and SIGTERM from now on; they no longer end this process. Programs that it starts are
+    /// not affected.
     pub(crate) fn record() -> io::Result<Self> {
         let signal = Arc::new(AtomicUsize::new(0));
         for n in [SIGINT, SIGTERM] {

@@ -54,8 +54,9 @@ enum Command {
     List,
     /// Uses a startup for each new connection of a cgroup, until Ctrl-C or pinned
     ///
-    /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a service restarts, it
-    /// is attached to the new one. A pinned selection does not follow; repeat the command to attach it again.
+    /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a
+    /// service restarts, it is attached to the new one. A pinned selection does not follow; repeat the
+    /// command to attach it again.
     ///
     /// Example: slowstart kernel select --pin --cgroup /sys/fs/cgroup/system.slice/nginx.service search
     Select {
@@ -79,8 +80,8 @@ enum Command {
     Memory(crate::kernel_memory::MemoryArgs),
     /// Shows which of these commands work here, what each lacks, and how to get what is missing
     ///
-    /// Loads a small program and a map of each type that a command needs, to find out which of them the kernel refuses. The exit
-    /// status is 0 if `load` works, 2 if not.
+    /// Loads a small program and a map of each type that a command needs, to find out which of them the
+    /// kernel refuses. The exit status is 0 if `load` works, 2 if not.
     Check,
 }
 

@@ -33,10 +33,10 @@ const MORE_RANDOM: u32 = 5;
 
 /// Score startups over populations of paths against an oracle that knows each path
 ///
-/// Every startup meets the same cases: the built-in ensembles and fixed paths, random paths, shallow queues, paths shared
-/// with other flows, several flows of the same startup, limited applications, and receivers that send few ACKs. The tables
-/// show the time to 100 kB, 1 MB and 10 MB over the oracle's, where the startup left, what it lost, and what it did to
-/// others.
+/// Every startup meets the same cases: the built-in ensembles and fixed paths, random paths, shallow queues,
+/// paths shared with other flows, several flows of the same startup, limited applications, and receivers that
+/// send few ACKs. The tables show the time to 100 kB, 1 MB and 10 MB over the oracle's, where the startup
+/// left, what it lost, and what it did to others.
 ///
 /// docs/explain/league.md explains populations, oracle and measures.
 #[derive(Args)]
@@ -49,13 +49,15 @@ const MORE_RANDOM: u32 = 5;
 
 Exit status: 0, or 2 for bad input.")]
 pub(crate) struct League {
-    /// Startups, as name or name:key=value,key=value, separated by commas (see `slowstart list startups`) [default: all]
+    /// Startups, as name or name:key=value,key=value, separated by commas (see `slowstart list startups`)
+    /// [default: all]
     #[arg(value_name = "STARTUPS")]
     startups: Vec<String>,
     /// Seed from which all cases are drawn [default: 1, or that of the baseline]
     #[arg(long)]
     seed: Option<u64>,
-    /// Cases of each population; the random one has five times as many [default: 40, or those of the baseline]
+    /// Cases of each population; the random one has five times as many
+    /// [default: 40, or those of the baseline]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: Option<u32>,
     /// Only these populations, separated by commas (see --list)
@@ -64,8 +66,8 @@ pub(crate) struct League {
     /// Congestion avoidance after the startup [default: cubic]
     #[arg(long)]
     avoidance: Option<String>,
-    /// The startup that others are ranked against [default: what the engine runs by default, hystart for the simulator; else the
-    /// first startup]
+    /// The startup that others are ranked against
+    /// [default: what the engine runs by default, hystart for the simulator; else the first startup]
     #[arg(long, value_name = "STARTUP")]
     baseline: Option<String>,
     /// Differences of less than so many percent are none
@@ -168,8 +170,8 @@ impl League {
         populations.iter().flat_map(|p| p.cases(seed, count(p))).collect()
     }
 
-    /// The cases that an engine can run; says of which populations some were left out, and why. Fails if a population that
-    /// the user named has none left.
+    /// The cases that an engine can run; says of which populations some were left out, and why. Fails if a
+    /// population that the user named has none left.
     fn carried(
         &self,
         engine: &dyn Engine,

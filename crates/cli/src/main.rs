@@ -77,8 +77,8 @@ const STYLES: Styles = Styles::plain()
 
 /// Compare slow start and its successors: which startup suits a path, and why
 ///
-/// A startup is what a transport connection does until it has found the capacity of its path. slowstart runs startups in a
-/// deterministic simulator, on recorded connections and in the Linux kernel.
+/// A startup is what a transport connection does until it has found the capacity of its path. slowstart runs
+/// startups in a deterministic simulator, on recorded connections and in the Linux kernel.
 #[derive(Parser)]
 #[command(
     name = "slowstart",

@@ -1,4 +1,5 @@
-//! `slowstart kernel` and `slowstart emulate` in a build without the feature `kernel`: both say how to get it.
+//! `slowstart kernel` and `slowstart emulate` in a build without the feature `kernel`: both say how to get
+//! it.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -10,7 +11,8 @@ pub(crate) const WITHOUT: &str = "this build has no kernel support: `make kernel
 
 /// Load startups into the running Linux kernel. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds it.
+/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds
+/// it.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Kernel {
@@ -28,7 +30,8 @@ impl Kernel {
 
 /// Run a program over an emulated path. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds it.
+/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds
+/// it.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Emulate {

@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
-/// Columns of a table where standard output is no terminal. It is fixed so that the output does not depend on the machine.
+/// Columns of a table where standard output is no terminal. It is fixed so that the output does not depend on
+/// the machine.
 pub(crate) const WIDTH: usize = 100;
 /// The narrowest table.
 const LEAST_WIDTH: usize = 40;
@@ -39,7 +40,8 @@ pub(crate) fn quiet() -> bool {
     settings().quiet
 }
 
-/// True if standard output takes escape sequences for bold text. `NO_COLOR` counts if it is not empty (no-color.org).
+/// True if standard output takes escape sequences for bold text. `NO_COLOR` counts if it is not empty
+/// (no-color.org).
 pub(crate) fn color() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     match settings().color {
@@ -53,7 +55,8 @@ pub(crate) fn color() -> bool {
     }
 }
 
-/// Columns of standard output: those of the terminal or, if it does not know its size, of `COLUMNS`; [`WIDTH`] where it is none.
+/// Columns of standard output: those of the terminal or, if it does not know its size, of `COLUMNS`;
+/// [`WIDTH`] where it is none.
 pub(crate) fn width() -> usize {
     if !io::stdout().is_terminal() {
         return WIDTH;

@@ -29,8 +29,8 @@ const LONGEST: usize = 13;
 /// Names in a sentence.
 const NAMED: usize = 4;
 
-/// The startups that have runs on every path: the baseline of the first, then by how many paths they are sooner on less those
-/// where they are later, then by the mean of their differences.
+/// The startups that have runs on every path: the baseline of the first, then by how many paths they are
+/// sooner on less those where they are later, then by the mean of their differences.
 fn labels(all: &[Decision]) -> Vec<String> {
     let Some(first) = all.first() else { return Vec::new() };
     let everywhere = |label: &str| all.iter().all(|d| d.standings.iter().any(|s| s.summary.label == label));
@@ -48,8 +48,8 @@ fn labels(all: &[Decision]) -> Vec<String> {
     labels.into_iter().map(|l| l.3).collect()
 }
 
-/// On how many paths a startup is certainly sooner, later, loses certainly more and leaves another flow certainly less than the
-/// baseline; and its mean difference.
+/// On how many paths a startup is certainly sooner, later, loses certainly more and leaves another flow
+/// certainly less than the baseline; and its mean difference.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     sooner: usize,
@@ -96,8 +96,8 @@ fn short_count(n: f64) -> String {
     }
 }
 
-/// The cells of a startup on a path: its time against the baseline (of the baseline, its own), the packets it lost, and what it
-/// left another flow, if that was measured.
+/// The cells of a startup on a path: its time against the baseline (of the baseline, its own), the packets it
+/// lost, and what it left another flow, if that was measured.
 fn cells(d: &Decision, label: &str) -> Vec<Cell> {
     let Some(s) = find(d, label) else { return vec![Cell::default(); if d.has_harm() { 3 } else { 2 }] };
     let relative = |x: &Difference, unit: &str| {

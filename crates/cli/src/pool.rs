@@ -26,9 +26,10 @@ enum TrialsCommand {
 
 /// Join the trials of several servers that have one plan
 ///
-/// Each folder is one that `slowstart kernel trial --out` writes; its `statistics.json` is enough, which holds sums and no
-/// rows of connections. Each server is compared with itself only, and servers that differ from the others are named. The
-/// intervals hold however often one looks, while the trials run and after them.
+/// Each folder is one that `slowstart kernel trial --out` writes; its `statistics.json` is enough, which
+/// holds sums and no rows of connections. Each server is compared with itself only, and servers that differ
+/// from the others are named. The intervals hold however often one looks, while the trials run and after
+/// them.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart trial pool server-a server-b server-c
@@ -45,8 +46,8 @@ pub(crate) struct Pool {
     /// Write the result as a page to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the names of arms that have crossed a guardrail to this file, one a line. `kernel trial --stop-file` reads it.
-    /// Another stop file is replaced, and no other file
+    /// Write the names of arms that have crossed a guardrail to this file, one a line.
+    /// `kernel trial --stop-file` reads it. Another stop file is replaced, and no other file
     #[arg(long, value_name = "FILE")]
     stop_file: Option<PathBuf>,
 }
@@ -109,8 +110,8 @@ impl Pool {
     }
 }
 
-/// Writes the names of these arms, whole, so that a trial never reads half of them. A file that is there is replaced if it is
-/// a stop file: if it has nothing but names of `arms`, those of the plan.
+/// Writes the names of these arms, whole, so that a trial never reads half of them. A file that is there is
+/// replaced if it is a stop file: if it has nothing but names of `arms`, those of the plan.
 fn write_stop_file(file: &Path, crossed: &[&str], arms: &[&str]) -> Result<()> {
     if fs::symlink_metadata(file).is_ok_and(|m| !m.is_file()) {
         bail!("found no regular file, and does not replace it; choose another name or remove it");

@@ -1,15 +1,17 @@
-//! Text from outside the program (file names, TOML values, fields of captures), made safe to print on a terminal.
+//! Text from outside the program (file names, TOML values, fields of captures), made safe to print on a
+//! terminal.
 
 use std::borrow::Cow;
 
-/// True for characters that a terminal may act on: control characters, and those that change the direction of text.
+/// True for characters that a terminal may act on: control characters, and those that change the direction of
+/// text.
 fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Returns `text` with every character that a terminal may act on written as an escape such as `\u{1b}`. Line breaks are
-/// escaped too.
+/// Returns `text` with every character that a terminal may act on written as an escape such as `\u{1b}`. Line
+/// breaks are escaped too.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_terminal) {
         return Cow::Borrowed(text);

@@ -1,7 +1,8 @@
 //! Serves counters in the text format of Prometheus, over HTTP on a thread of its own.
 //!
-//! Any machine that reaches the address may be hostile. A connection lasts at most [`DEADLINE`] and holds at most
-//! [`BUFFER`] bytes of its request; of more than [`CONNECTIONS`] the oldest is closed, so a new one is always answered.
+//! Any machine that reaches the address may be hostile. A connection lasts at most [`DEADLINE`] and holds at
+//! most [`BUFFER`] bytes of its request; of more than [`CONNECTIONS`] the oldest is closed, so a new one is
+//! always answered.
 
 use http_body_util::Full;
 use hyper::body::Bytes;

@@ -24,9 +24,9 @@ const CLAIMS: &str = "claims.jsonl";
 ///
 /// ID is an experiment of `--list`, a paper (all of its experiments), or a file (`my.toml`).
 ///
-/// The exit status is 1 if a verdict is not the recorded one. Verdicts are recorded for seed 1; with another seed the exit
-/// status is 1 only if a verdict is the opposite of the recorded one (holds instead of differs, or differs instead of
-/// holds).
+/// The exit status is 1 if a verdict is not the recorded one. Verdicts are recorded for seed 1; with another
+/// seed the exit status is 1 only if a verdict is the opposite of the recorded one (holds instead of differs,
+/// or differs instead of holds).
 ///
 /// Examples:
 ///   slowstart reproduce --list
@@ -51,7 +51,8 @@ pub(crate) struct Reproduce {
     /// Random seed of all studies; verdicts are recorded for 1
     #[arg(long, default_value_t = RECORDED)]
     seed: u64,
-    /// Write a page for each experiment to this folder, and the claims with those of other experiments that it holds
+    /// Write a page for each experiment to this folder, and the claims with those of other experiments that
+    /// it holds
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -78,7 +79,8 @@ impl Reproduce {
         if let Some(dir) = &self.out {
             fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
             let there = |name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
-            // The claims of a folder that this command wrote are merged; another folder's files are not replaced.
+            // The claims of a folder that this command wrote are merged; another folder's files are not
+            // replaced.
             let mut names = chosen.iter().map(|e| page_name(e)).chain([TABLE.to_string()]);
             if !there(CLAIMS)
                 && let Some(name) = names.find(|name| there(name))
@@ -123,7 +125,8 @@ impl Reproduce {
     }
 }
 
-/// Writes the records of all claims, of which those of other experiments stay as they were, and the texts from them.
+/// Writes the records of all claims, of which those of other experiments stay as they were, and the texts
+/// from them.
 fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<()> {
     let file = dir.join(CLAIMS);
     let before: Vec<Record> = match fs::read_to_string(&file) {

@@ -15,7 +15,8 @@ pub(crate) struct RowArgs {
     /// Print rows as JSON lines on standard output, and nothing else there
     #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub json: bool,
-    /// Print rows as CSV on standard output, and nothing else there (docs/reference/rows.md lists the columns)
+    /// Print rows as CSV on standard output, and nothing else there (docs/reference/rows.md lists the
+    /// columns)
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
     /// Write rows to this file, which must not exist, as Parquet, compressed by zstd

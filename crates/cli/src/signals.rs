@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT and SIGTERM do not end this process but are recorded for [`caught`]. Call it before anything that must
-/// be cleaned up.
+/// From now on SIGINT and SIGTERM do not end this process but are recorded for [`caught`]. Call it before
+/// anything that must be cleaned up.
 pub(crate) fn catch() -> Result<()> {
     let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     set.thread_block()?;

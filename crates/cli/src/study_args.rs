@@ -86,8 +86,8 @@ impl<const RUNS: bool> FromArgMatches for KeyArgs<RUNS> {
     }
 }
 
-/// Splits a list in which commas separate startups and also the parameters of a startup: a piece of the form key=value
-/// belongs to the startup before it.
+/// Splits a list in which commas separate startups and also the parameters of a startup: a piece of the form
+/// key=value belongs to the startup before it.
 pub(crate) fn startups(written: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for piece in written.iter().flat_map(|w| w.split(',')) {

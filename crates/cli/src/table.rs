@@ -92,7 +92,8 @@ impl Table {
     }
 }
 
-/// A line without the spaces at its end, also before the sequence that ends a colour: they would reach beyond the width.
+/// A line without the spaces at its end, also before the sequence that ends a colour: they would reach beyond
+/// the width.
 fn trimmed(line: &str) -> String {
     let line = line.trim_end();
     match line.rfind('\x1b').filter(|_| line.ends_with('m')) {

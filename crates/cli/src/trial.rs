@@ -39,16 +39,16 @@ use std::time::{Duration, Instant};
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is not Markdown")]
 pub(crate) struct TrialArgs {
-    /// Directory of the service's cgroup, such as /sys/fs/cgroup/system.slice/nginx.service, or a pattern for several, those that are
-    /// made later too, such as '/sys/fs/cgroup/system.slice/docker-*.scope'
+    /// Directory of the service's cgroup, such as /sys/fs/cgroup/system.slice/nginx.service, or a pattern for
+    /// several, those that are made later too, such as '/sys/fs/cgroup/system.slice/docker-*.scope'
     #[arg(long, value_name = "DIR")]
     cgroup: PathBuf,
     /// An arm and its share of new connections: a congestion control of the kernel, or a startup such as
     /// search:threshold=0.3, then :PERCENT%. Two to eight; the first is the control
     #[arg(long = "arm", value_name = "NAME:SHARE%", required_unless_present = "plan")]
     arms: Vec<String>,
-    /// The plan of a fleet: a TOML file with arms, measure, stratify, sticky, stop-on-harm, aa and seed, the same on each
-    /// server. Each server assigns with a seed of its own, made from the plan's and its name
+    /// The plan of a fleet: a TOML file with arms, measure, stratify, sticky, stop-on-harm, aa and seed, the
+    /// same on each server. Each server assigns with a seed of its own, made from the plan's and its name
     #[arg(long, value_name = "FILE", requires = "server",
         conflicts_with_all = ["arms", "measure", "stratify", "sticky", "stop_on_harm", "aa", "seed"])]
     plan: Option<PathBuf>,
@@ -71,7 +71,8 @@ pub(crate) struct TrialArgs {
     /// End the arms that this file names, one a line, as soon as it does. `slowstart trial pool` writes it
     #[arg(long, value_name = "FILE")]
     stop_file: Option<PathBuf>,
-    /// Begin with an A/A phase of this length, in which all arms use the first arm's control and must not differ
+    /// Begin with an A/A phase of this length, in which all arms use the first arm's control and must not
+    /// differ
     #[arg(long, value_name = "TIME")]
     aa: Option<String>,
     /// Change nothing: count what would be assigned, for 10 s or the time of --for
@@ -281,7 +282,8 @@ impl State {
     }
 }
 
-/// The thread that reads the records: a result of a million connections takes seconds, and the kernel holds 7,000 records.
+/// The thread that reads the records: a result of a million connections takes seconds, and the kernel holds
+/// 7,000 records.
 struct Reader {
     records: Receiver<TrialRecord>,
     stop: Arc<AtomicBool>,
@@ -364,8 +366,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Takes records until this time, a signal or the end of every arm; returns true if the time was reached. After `begin`
-    /// it checks guardrails and prints results.
+    /// Takes records until this time, a signal or the end of every arm; returns true if the time was reached.
+    /// After `begin` it checks guardrails and prints results.
     fn run_until(&mut self, until: Option<Instant>, begin: Option<Instant>) -> Result<bool> {
         let mut next_check = signals::now() + CHECK;
         let mut next_shown = signals::now() + self.request.every;
@@ -408,7 +410,8 @@ impl Conductor<'_> {
         arms.filter(|(_, a)| names.contains(&a.name.as_str())).map(|(i, _)| i).collect()
     }
 
-    /// Ends the arms that crossed a guardrail or that the stop file names; returns true if none but the control is left.
+    /// Ends the arms that crossed a guardrail or that the stop file names; returns true if none but the
+    /// control is left.
     fn end_harmful(&mut self) -> Result<bool> {
         for arm in self.told_to_end() {
             if self.state.trial.end(arm, "--stop-file") {

@@ -191,7 +191,8 @@ impl TrialFolder {
         Ok(Self { dir: dir.to_path_buf(), rows, len: 0, missing: 0, failed: None })
     }
 
-    /// Writes a row. If it cannot be written whole, none of it stays, and the first time that is said at once.
+    /// Writes a row. If it cannot be written whole, none of it stays, and the first time that is said at
+    /// once.
     pub(crate) fn write(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) {
         if let Err(e) = self.put(plan, outcome, a_a, closed) {
             self.missing += 1;

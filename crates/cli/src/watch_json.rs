@@ -1,8 +1,9 @@
-//! The output of `slowstart kernel watch --json`: one JSON object per line, with the keys that `slowstart replay` reads as
-//! events of the kernel.
+//! The output of `slowstart kernel watch --json`: one JSON object per line, with the keys that
+//! `slowstart replay` reads as events of the kernel.
 //!
-//! A control of this project reports the events of its connections itself: begin, loss, timeout, exit, end, and with
-//! `--acks` each ACK. For other controls the records come from the kernel's tracepoints: samples, exit, end.
+//! A control of this project reports the events of its connections itself: begin, loss, timeout, exit, end,
+//! and with `--acks` each ACK. For other controls the records come from the kernel's tracepoints: samples,
+//! exit, end.
 
 use crate::watch_state::phase;
 use serde::Serialize;

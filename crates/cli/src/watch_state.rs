@@ -20,7 +20,8 @@ pub(crate) struct State {
     pub(crate) metrics: Arc<Mutex<Metrics>>,
 }
 
-/// Returns the exit reason to print: `-` while the startup lasts, `before` if it ended before the watch began.
+/// Returns the exit reason to print: `-` while the startup lasts, `before` if it ended before the watch
+/// began.
 pub(crate) fn reason(f: &Flow, reported: &BTreeMap<u64, ExitReason>) -> &'static str {
     match (f.why, reported.get(&f.sk)) {
         (Some(ExitReason::None), _) => "-",
@@ -60,9 +61,9 @@ impl State {
         metrics.connections = self.flows.len();
     }
 
-    /// Drops what is known of the connections in `ended`. The tracepoints report the close of a connection before its
-    /// control reports the end, so call it after the records of both were added. A connection that never sent has no
-    /// record of its close.
+    /// Drops what is known of the connections in `ended`. The tracepoints report the close of a connection
+    /// before its control reports the end, so call it after the records of both were added. A connection that
+    /// never sent has no record of its close.
     pub(crate) fn forget_ended(&mut self) {
         for sk in self.ended.drain(..) {
             self.reported.remove(&sk);

@@ -34,8 +34,8 @@ fn advice(dir: &Path, more: &[&str]) -> Value {
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// Links with a long round trip, which hystart leaves too early, and with a deep queue, which the transfer fills in the end:
-/// there is a startup that is faster and costs nothing.
+/// Links with a long round trip, which hystart leaves too early, and with a deep queue, which the transfer
+/// fills in the end: there is a startup that is faster and costs nothing.
 #[test]
 fn where_hystart_leaves_too_early_another_is_advised() {
     let paths: Vec<String> = (0..7)

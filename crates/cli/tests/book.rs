@@ -1,16 +1,17 @@
 //! Every command of the book's pages works.
 //!
 //! The pages are those below docs. A command that takes long is run with fewer runs and fewer bytes, unless
-//! `SLOWSTART_LONG` is set. Of commands that change the running system only the arguments are checked; tests of
-//! crates/linux run such commands in network namespaces. Commands of other programs are run by scripts of ci/.
+//! `SLOWSTART_LONG` is set. Of commands that change the running system only the arguments are checked; tests
+//! of crates/linux run such commands in network namespaces. Commands of other programs are run by scripts of
+//! ci/.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The commands in the blocks for a shell. A backslash at the end of a line joins it to the next, and so does a quote that is
-/// open.
+/// The commands in the blocks for a shell. A backslash at the end of a line joins it to the next, and so does
+/// a quote that is open.
 fn commands(text: &str) -> Vec<String> {
     let mut is_shell = false;
     let mut all: Vec<String> = Vec::new();
@@ -155,8 +156,8 @@ fn pages(docs: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Runs a line of a shell in `dir`, in which `slowstart` is this build. A suite of which a criterion is not met, and
-/// results that differ, have status 1.
+/// Runs a line of a shell in `dir`, in which `slowstart` is this build. A suite of which a criterion is not
+/// met, and results that differ, have status 1.
 fn succeeds(dir: &Path, arguments: &str) -> bool {
     let line = format!("\"$0\" {arguments}");
     let program = env!("CARGO_BIN_EXE_slowstart");

@@ -1,5 +1,5 @@
-//! Links between the documents lead to files and headings that exist, on a forge and in the book; tests that documents name
-//! are there.
+//! Links between the documents lead to files and headings that exist, on a forge and in the book; tests that
+//! documents name are there.
 
 use slowstart::registry;
 use slowstart::step::Exit;
@@ -109,8 +109,8 @@ fn links_lead_to_files_and_headings() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// mdBook leaves out a page that SUMMARY.md does not name, and ci/book.sh makes a link out of docs/ one to the forge if it has
-/// the one form that it knows.
+/// mdBook leaves out a page that SUMMARY.md does not name, and ci/book.sh makes a link out of docs/ one to
+/// the forge if it has the one form that it knows.
 #[test]
 fn the_book_has_every_page_and_its_links() {
     let docs = root().join("docs");
@@ -232,7 +232,8 @@ fn each_finding_of_an_attack_has_its_tests() {
     assert!(names.is_empty(), "no such tests: {names:?}");
 }
 
-/// Every startup and avoidance of the registry has a section. Versions of one algorithm share that of its name.
+/// Every startup and avoidance of the registry has a section. Versions of one algorithm share that of its
+/// name.
 #[test]
 fn every_algorithm_has_a_section() {
     let text = fs::read_to_string(root().join("docs/reference/algorithms.md")).expect("a document");

@@ -1,5 +1,5 @@
-//! `slowstart emulate` and `slowstart compare --engine kernel`: signals, exit statuses and clean-up. Needs root, TUN
-//! devices and iproute2, and is skipped otherwise.
+//! `slowstart emulate` and `slowstart compare --engine kernel`: signals, exit statuses and clean-up. Needs
+//! root, TUN devices and iproute2, and is skipped otherwise.
 #![cfg(feature = "kernel")]
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
@@ -72,7 +72,8 @@ fn pids(namespace: &str) -> Vec<i32> {
     text(&out.stdout).split_whitespace().filter_map(|p| p.parse().ok()).collect()
 }
 
-/// Waits until a program of this name runs at the client's end of the path of `child`, and returns the namespace.
+/// Waits until a program of this name runs at the client's end of the path of `child`, and returns the
+/// namespace.
 fn wait_for_program(child: &Child, program: &str) -> String {
     let named = |pid: &i32| running(*pid, program);
     let mut client = String::new();
@@ -252,7 +253,8 @@ fn an_interrupted_comparison_shows_what_is_finished() {
     for (after, arguments) in [(0, &compare), (1, &compare), (0, &validate), (0, &closed)] {
         let child = slowstart().args(arguments).spawn().expect("it runs");
         let pid = child.id();
-        // The number of a path is a part of its name, so one with a later number means that some runs are finished.
+        // The number of a path is a part of its name, so one with a later number means that some runs are
+        // finished.
         wait_until("a path", || {
             namespaces(pid).iter().any(|n| n.ends_with(&format!("-{after}-client")) && exists(n))
         });
@@ -271,7 +273,8 @@ fn an_interrupted_comparison_shows_what_is_finished() {
     }
 }
 
-/// A killed command loses the run in flight: the next start of the same one continues, and one more changes nothing.
+/// A killed command loses the run in flight: the next start of the same one continues, and one more changes
+/// nothing.
 #[test]
 fn a_killed_command_on_the_kernel_continues() {
     let Some(_one) = able("a_killed_command_on_the_kernel_continues") else { return };
@@ -334,8 +337,8 @@ fn the_kernel_engine_says_how_long_it_takes() {
     assert!(err.contains("a transfer of 20 kB may end before its startup does"), "{err}");
 }
 
-/// Runs the emulator with a clock that jumps with every second call, by an hour more each time. Returns the largest
-/// lateness in microseconds.
+/// Runs the emulator with a clock that jumps with every second call, by an hour more each time. Returns the
+/// largest lateness in microseconds.
 fn lateness_with_jumping_clock(library: &Path, clock: &str) -> f64 {
     // The datagrams go to a closed port, so that the server's kernel answers each with an ICMP message.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >/dev/udp/10.77.0.1/9; sleep 0.02; done";

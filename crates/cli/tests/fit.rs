@@ -1,4 +1,5 @@
-//! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status 2.
+//! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status
+//! 2.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -152,8 +153,8 @@ fn bad_input_has_status_2_and_says_what_is_needed() {
     }
 }
 
-/// A kernel log of slow start over a link of 2 Mbit/s and 100 ms: one ACK each 6 ms once it is full. `jump` seconds are added to the
-/// clock from the middle on.
+/// A kernel log of slow start over a link of 2 Mbit/s and 100 ms: one ACK each 6 ms once it is full. `jump`
+/// seconds are added to the clock from the middle on.
 fn log(rows: u64, jump: u64) -> String {
     let mut text = String::from("now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n");
     for i in 0..rows {

@@ -1,5 +1,5 @@
-//! Tests of `slowstart kernel` as a command. Each names the commands that it needs and prints `skipped` with the kernel's
-//! reason where one of them does not work.
+//! Tests of `slowstart kernel` as a command. Each names the commands that it needs and prints `skipped` with
+//! the kernel's reason where one of them does not work.
 #![cfg(feature = "kernel")]
 
 mod works;
@@ -162,7 +162,8 @@ fn check_tells_which_commands_work() {
     assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("Without --pin"), "{said}");
 }
 
-/// The child of the test below, in a network namespace of its own: what `load` and `list` print while a connection is open.
+/// The child of the test below, in a network namespace of its own: what `load` and `list` print while a
+/// connection is open.
 #[test]
 fn lists_an_open_connection_as_child() {
     if std::env::var("SLOWSTART_LIST").is_err() {
@@ -201,8 +202,8 @@ fn an_unknown_number_is_shown_as_unknown() {
     }
 }
 
-/// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs and a state of its own, so
-/// that `unload --all` of one test ends nothing of another.
+/// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs and a
+/// state of its own, so that `unload --all` of one test ends nothing of another.
 fn in_namespaces(script: &str) -> Output {
     let script = format!(
         "trap 'kill -9 $holder 2>/dev/null' EXIT

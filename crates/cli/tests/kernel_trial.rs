@@ -1,5 +1,6 @@
-//! `slowstart kernel trial` on real connections: a server in a cgroup of its own and a client, joined by an emulated path. Needs
-//! root, a kernel that can load startups, a writable cgroup v2, TUN devices and iproute2, and is skipped otherwise.
+//! `slowstart kernel trial` on real connections: a server in a cgroup of its own and a client, joined by an
+//! emulated path. Needs root, a kernel that can load startups, a writable cgroup v2, TUN devices and
+//! iproute2, and is skipped otherwise.
 #![cfg(feature = "kernel")]
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
@@ -86,7 +87,8 @@ fn controls() -> Vec<String> {
     text.split_whitespace().map(ToString::to_string).collect()
 }
 
-/// True if the controls that this process loaded for the arms of a trial become present, or absent, within ten seconds.
+/// True if the controls that this process loaded for the arms of a trial become present, or absent, within
+/// ten seconds.
 fn arms_become(present: bool, pid: u32) -> bool {
     let begin = Instant::now();
     loop {
@@ -171,8 +173,8 @@ struct Download {
     time_last_s: f64,
 }
 
-/// Downloads `n` times this number of bytes over an emulated path from a server in the cgroup, `parallel` at a time, each
-/// with a new connection.
+/// Downloads `n` times this number of bytes over an emulated path from a server in the cgroup, `parallel` at
+/// a time, each with a new connection.
 fn download(cgroup: &Cgroup, path: &str, n: usize, parallel: usize, bytes: usize) -> Vec<Download> {
     let program = std::env::current_exe().expect("known");
     let role = |name: &str| format!("{} --exact {name} --nocapture", program.display());
@@ -215,7 +217,8 @@ fn control_of(socket: &TcpStream) -> String {
     name.to_string_lossy().trim_end_matches('\0').to_string()
 }
 
-/// A server: the first line of a request is the number of bytes to send. They begin with the name of the control.
+/// A server: the first line of a request is the number of bytes to send. They begin with the name of the
+/// control.
 #[test]
 fn serves() {
     let Ok(cgroup) = std::env::var("SLOWSTART_SERVE_IN") else { return };
@@ -282,8 +285,8 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
-/// True if `k` of `n` could be chosen with probability `p`: less than five standard deviations from the mean, which by chance
-/// is exceeded less than once in a million times.
+/// True if `k` of `n` could be chosen with probability `p`: less than five standard deviations from the mean,
+/// which by chance is exceeded less than once in a million times.
 fn plausible(k: usize, n: usize, p: f64) -> bool {
     let (k, n) = (k as f64, n as f64);
     (k - n * p).abs() < 5.0 * (n * p * (1.0 - p)).sqrt()
@@ -301,7 +304,8 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// A file system of 2 MB at a folder that only the holder and programs started with [`Self::command`] see.
+    /// A file system of 2 MB at a folder that only the holder and programs started with [`Self::command`]
+    /// see.
     fn new(dir: PathBuf) -> Self {
         fs::create_dir_all(&dir).expect("writable");
         let script = "mount -t tmpfs -o size=2m none \"$0\" && echo mounted && exec sleep 600";
@@ -425,7 +429,8 @@ fn each_connection_is_assigned_measured_and_counted_once() {
         assert!(number("rtt_peak") >= number("rtt_mean") && number("rtt_mean") >= 1.0, "{r}");
     }
 
-    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after the data.
+    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after
+    // the data.
     let (t100, last) = (|r: &Value| r["milestones_s"][0].as_f64(), |r: &Value| r["last_s"].as_f64());
     let kernel =
         |of: &dyn Fn(&Value) -> Option<f64>| median(rows.iter().map(|r| of(r).expect("a time")).collect());
@@ -434,7 +439,8 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     println!("measured: the kernel's times differ from the client's by {differ:?} s in the median");
     assert!(differ.iter().all(|d| d.abs() < 0.02), "{differ:?}: a tenth of a round trip is 0.02 s");
 
-    // Startups of this project tell how they ended; a connection that has resent more than a probe has left its startup.
+    // Startups of this project tell how they ended; a connection that has resent more than a probe has left
+    // its startup.
     let known = ["rate-flat", "loss", "timeout", "cwr", "ssthresh"];
     let mut ended = 0;
     for r in rows.iter().filter(|r| r["arm"] == "search") {
@@ -474,8 +480,9 @@ fn kill_9_leaves_nothing_behind() {
     drop(Trial::start(&cgroup, &args));
 }
 
-/// Runs a trial whose clock of this name jumps by an hour more with every second call, in a time namespace whose monotonic clock is a
-/// day ahead, and stops it with `SIGSTOP` during eight of twelve downloads. Returns its rows and its result.
+/// Runs a trial whose clock of this name jumps by an hour more with every second call, in a time namespace
+/// whose monotonic clock is a day ahead, and stops it with `SIGSTOP` during eight of twelve downloads.
+/// Returns its rows and its result.
 fn disturbed(cgroup: &Cgroup, library: &Path, clock: &str) -> (Vec<Value>, Value) {
     let out = folder(clock);
     let mut command = Command::new("unshare");
@@ -498,8 +505,8 @@ fn disturbed(cgroup: &Cgroup, library: &Path, clock: &str) -> (Vec<Value>, Value
     (rows(&out), serde_json::from_str(&result).expect("JSON"))
 }
 
-/// Times are the kernel's, and the trial's own are of the monotonic clock, which nobody sets. That the library moves the clocks of this
-/// program is shown by `a_jump_of_the_wall_clock_changes_nothing`.
+/// Times are the kernel's, and the trial's own are of the monotonic clock, which nobody sets. That the
+/// library moves the clocks of this program is shown by `a_jump_of_the_wall_clock_changes_nothing`.
 #[test]
 fn a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row() {
     let test = "a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row";
@@ -542,7 +549,8 @@ fn scrape(port: u16) -> BTreeMap<String, u64> {
     values.filter_map(|(k, v)| Some((k.to_string(), v.parse().ok()?))).collect()
 }
 
-/// The harmful arm grows by five segments in each round trip: 200 kB take it six round trips, and four with the others.
+/// The harmful arm grows by five segments in each round trip: 200 kB take it six round trips, and four with
+/// the others.
 #[test]
 fn a_harmful_arm_is_ended_and_nobody_receives_its_share() {
     let Some((_one, cgroup)) = able("a_harmful_arm_is_ended_and_nobody_receives_its_share") else { return };

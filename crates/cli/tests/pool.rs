@@ -24,8 +24,8 @@ impl Drop for Dir {
     }
 }
 
-/// Writes the folder of a server: 2,000 connections, those of the second arm `factor` times as slow and with `retrans` times
-/// the retransmissions.
+/// Writes the folder of a server: 2,000 connections, those of the second arm `factor` times as slow and with
+/// `retrans` times the retransmissions.
 fn server(dir: &Path, name: &str, seed: u64, factor: f64, retrans: u64) {
     let arms = ["cubic:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm")).to_vec();
     let plan = Plan::new(arms, seed).expect("a plan");

@@ -1,5 +1,5 @@
-//! `slowstart replay`: the documented commands print what the document shows; several files, folders and standard input;
-//! foreign text.
+//! `slowstart replay`: the documented commands print what the document shows; several files, folders and
+//! standard input; foreign text.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,8 @@ const SHOWN: [(&str, usize); 6] = [
 /// Stands for the lines from "Difference from" on.
 const LEFT_OUT: &str = "...\n";
 
-/// Each command of these guides with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
+/// Each command of these guides with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs
+/// anew.
 #[test]
 fn documented_outputs_are_real() {
     for (guide, least) in SHOWN {

@@ -96,8 +96,8 @@ fn rows(dir: &Path, store: &str) -> Vec<serde_json::Value> {
     text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
 }
 
-/// The rows in the store are those that the command prints, with names; a second call reads nothing; a file that is added or
-/// changed is the only one read.
+/// The rows in the store are those that the command prints, with names; a second call reads nothing; a file
+/// that is added or changed is the only one read.
 #[test]
 fn rows_are_those_of_the_files_and_only_missing_files_are_read() {
     let dir = folder("rows");
@@ -135,8 +135,8 @@ fn rows_are_those_of_the_files_and_only_missing_files_are_read() {
     assert!(read == 1 && report.starts_with("13 transfers of "), "{read} {report}");
 }
 
-/// Killed again and again, and with two processes at a time, it has the same bytes in the end; each kill loses at most the
-/// files that the two threads were reading.
+/// Killed again and again, and with two processes at a time, it has the same bytes in the end; each kill
+/// loses at most the files that the two threads were reading.
 #[test]
 fn killed_again_and_again_it_gives_the_same_bytes() {
     let dir = folder("kill");
@@ -178,8 +178,8 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     assert!(differ.is_empty() && whole.len() > 60 && kills > 0, "{differ:?} {kills}");
 }
 
-/// A file that cannot be read is named, and is not read again; the status is 2. Another program's folder, a store of sweeps
-/// and one of another version are refused, and nothing in them changes.
+/// A file that cannot be read is named, and is not read again; the status is 2. Another program's folder, a
+/// store of sweeps and one of another version are refused, and nothing in them changes.
 #[test]
 fn what_cannot_be_read_or_written_is_named() {
     let dir = folder("bad");

@@ -67,8 +67,8 @@ fn properties(schema: &str) -> BTreeSet<String> {
     schema["properties"].as_object().expect("properties").keys().cloned().collect()
 }
 
-/// Rows with marks, objects of a browser, drawn values, other flows; samples with internal values; events with reasons:
-/// between them every property of the schemas occurs.
+/// Rows with marks, objects of a browser, drawn values, other flows; samples with internal values; events
+/// with reasons: between them every property of the schemas occurs.
 #[test]
 fn rows_samples_and_events_conform() {
     let (mut rows, mut samples, mut events) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -151,7 +151,8 @@ fn a_report_of_the_suite_conforms() {
     assert_eq!(conform(&report.to_string(), REPORT_SCHEMA), properties(REPORT_SCHEMA));
 }
 
-/// A schema refuses what it does not describe: a field that is missing, one of another type, one that is not known.
+/// A schema refuses what it does not describe: a field that is missing, one of another type, one that is not
+/// known.
 #[test]
 fn a_row_that_is_none_is_found() {
     let line = slowstart_lab::record::GOLDEN_ROWS.lines().next().expect("a row");
@@ -192,8 +193,8 @@ fn csv_has_the_columns_of_the_schema() {
     }
 }
 
-/// The lines of a list of columns. The four columns of an estimate are one line, and so are all estimates of a path that is
-/// part of a row. A column without a type is a number.
+/// The lines of a list of columns. The four columns of an estimate are one line, and so are all estimates of
+/// a path that is part of a row. A column without a type is a number.
 fn lines(schema: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for c in columns(schema) {
@@ -214,8 +215,8 @@ fn lines(schema: &str) -> Vec<String> {
     all
 }
 
-/// docs/reference/rows.md lists the columns of every schema. A column that an earlier list describes has its name and type alone.
-/// `SLOWSTART_BLESS=1` rewrites the lists.
+/// docs/reference/rows.md lists the columns of every schema. A column that an earlier list describes has its
+/// name and type alone. `SLOWSTART_BLESS=1` rewrites the lists.
 #[test]
 fn the_document_lists_the_columns() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rows.md");

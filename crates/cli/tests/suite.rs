@@ -104,7 +104,8 @@ mod live {
         assert!(printed.contains("- web: the stack fetches one file"), "{printed}");
     }
 
-    /// The folder of temporary files is everybody's, and the program is root: what another user prepared in it is left alone.
+    /// The folder of temporary files is everybody's, and the program is root: what another user prepared in
+    /// it is left alone.
     #[test]
     fn a_link_in_the_place_of_its_folder_is_not_followed() {
         let Some(_one) = able() else { return };

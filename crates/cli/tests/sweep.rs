@@ -73,8 +73,8 @@ fn random(seed: &mut u64, n: u64) -> u64 {
     (*seed >> 33) % n
 }
 
-/// A sweep that is killed with SIGKILL again and again ends with the same bytes as one that is not, and loses no more than
-/// the runs that were being computed. `SLOWSTART_LONG=1`: 2,000 runs, 100 kills.
+/// A sweep that is killed with SIGKILL again and again ends with the same bytes as one that is not, and loses
+/// no more than the runs that were being computed. `SLOWSTART_LONG=1`: 2,000 runs, 100 kills.
 #[test]
 fn killed_again_and_again_it_gives_the_same_bytes() {
     let long = std::env::var_os("SLOWSTART_LONG").is_some();
@@ -95,7 +95,8 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     let mut done = 0;
     for _ in 0..kills {
         let mut child = start();
-        // The kills are spread over the runs, however fast the machine is: after so many more have begun, and a moment.
+        // The kills are spread over the runs, however fast the machine is: after so many more have begun, and
+        // a moment.
         let until = begun() + random(&mut seed, 2 * runs * 4 / 5 / kills);
         while begun() < until && child.try_wait().expect("a child").is_none() {
             std::thread::sleep(Duration::from_micros(100));
@@ -248,7 +249,8 @@ fn winners_and_ties(page: &str) -> (usize, usize) {
     (page.matches("<td class=\"h").count(), page.matches("<td class=\"tie").count())
 }
 
-/// rapid-start more than doubles a window each round trip, which counts where round trips do and not where the link does.
+/// rapid-start more than doubles a window each round trip, which counts where round trips do and not where
+/// the link does.
 #[test]
 fn a_map_names_a_winner_only_where_there_is_one() {
     let dir = folder("winners");

@@ -243,7 +243,8 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
     all
 }
 
-/// Every command of the README and of the first page of the documents runs as typed, in a folder that has the repository's files.
+/// Every command of the README and of the first page of the documents runs as typed, in a folder that has the
+/// repository's files.
 #[test]
 #[cfg(unix)]
 fn commands_of_the_readme_run() {
@@ -279,7 +280,8 @@ fn commands_of_the_readme_run() {
     assert!(dir.join("out/report.html").is_file());
 }
 
-/// The examples of docs/reference/studies.md run, and between them they use every key, each of which is in the table.
+/// The examples of docs/reference/studies.md run, and between them they use every key, each of which is in
+/// the table.
 #[test]
 fn studies_are_documented() {
     let dir = folder("studies");

@@ -1,4 +1,5 @@
-//! The list of engines, by name. A program that runs studies takes its engines from here, each by one entry of [`ENGINES`].
+//! The list of engines, by name. A program that runs studies takes its engines from here, each by one entry
+//! of [`ENGINES`].
 
 use slowstart_lab::engines::{Engine, EngineError, Simulator};
 use slowstart_lab::scenario::StudyText;
@@ -100,7 +101,8 @@ fn entry(text: &str) -> Option<&'static Entry> {
     ENGINES.iter().find(|e| e.name == name || name == "quic" && e.name.starts_with("quic:"))
 }
 
-/// Why this program lacks the engine of this name, which settings may follow; `None` if it has it, or no engine has the name.
+/// Why this program lacks the engine of this name, which settings may follow; `None` if it has it, or no
+/// engine has the name.
 pub fn absence(text: &str) -> Option<&'static str> {
     entry(text)?.absence()
 }
@@ -127,8 +129,8 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
     make(settings)
 }
 
-/// The engine that runs a study: `given`, as an argument names it, before the key `engine` of the study; the simulator if
-/// neither names one.
+/// The engine that runs a study: `given`, as an argument names it, before the key `engine` of the study; the
+/// simulator if neither names one.
 ///
 /// # Errors
 /// Those of [`named`].

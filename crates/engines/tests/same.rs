@@ -1,5 +1,5 @@
-//! One study on every engine of this build and machine, compared field by field: which engine observes what, and that what
-//! has one meaning agrees. The kernel is skipped where it cannot run.
+//! One study on every engine of this build and machine, compared field by field: which engine observes what,
+//! and that what has one meaning agrees. The kernel is skipped where it cannot run.
 
 use slowstart_engines::{ENGINES, named};
 use slowstart_lab::engines::Watched;
@@ -130,8 +130,9 @@ fn engines_observe_the_same_and_mean_the_same() {
         assert!(m.startup_lost > Some(0) && m.startup_lost <= m.lost, "{name}");
         assert!(row.goodput_bps <= row.rate_bps, "{name}");
 
-        // And near the simulator: one path, one law of growth. Slow start overshoots by up to a factor of two, and engines
-        // differ in pacing and in the bytes of a packet; the BDP is in bytes that count for the window.
+        // And near the simulator: one path, one law of growth. Slow start overshoots by up to a factor of
+        // two, and engines differ in pacing and in the bytes of a packet; the BDP is in bytes that count for
+        // the window.
         let bdps = |m: &Measured| m.exit.expect("observed").detected_cwnd.0 as f64 / m.bdp() as f64;
         let (ours, theirs) = (bdps(&sim), bdps(m));
         assert!((0.5..=2.0).contains(&(theirs / ours)), "{name}: {theirs} BDP, simulator {ours}");
@@ -142,7 +143,8 @@ fn engines_observe_the_same_and_mean_the_same() {
     println!("compared: {}", all.iter().map(|a| a.0).collect::<Vec<_>>().join(", "));
 }
 
-/// The heuristics of the thesis are the simulator's alone, and they have a class where they have a time of capacity.
+/// The heuristics of the thesis are the simulator's alone, and they have a class where they have a time of
+/// capacity.
 #[test]
 fn the_heuristics_of_the_thesis_have_both_answers_or_none() {
     let engine = named("sim").expect("it is always there");

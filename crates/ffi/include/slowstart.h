@@ -60,7 +60,8 @@
 // The plugin reads slowstart_sent beyond bytes.
 #define SLOWSTART_NEEDS_DELIVERY_STATE 1
 
-// The plugin limits sending during recovery itself. Without it the simulator's proportional rate reduction does.
+// The plugin limits sending during recovery itself. Without it the simulator's proportional rate reduction
+// does.
 #define SLOWSTART_OWNS_RECOVERY 2
 
 // Pacing by the host's own rule.
@@ -162,8 +163,8 @@ struct slowstart_state {
     uint64_t pace_kind;
     // The gain or the rate that pace_kind names; 0 where it names none.
     uint64_t pace;
-    // The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is asked for. It is that
-    // of the newest call alone.
+    // The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is
+    // asked for. It is that of the newest call alone.
     uint64_t resend;
     // When the startup detected its reason to end; unknown while it lasts.
     uint64_t exit_detected_ns;
@@ -175,8 +176,8 @@ struct slowstart_state {
     const char *exit_why;
 };
 
-// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller that needs the
-// delivery state, and may be 0 otherwise.
+// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller
+// that needs the delivery state, and may be 0 otherwise.
 struct slowstart_sent {
     // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
@@ -210,8 +211,8 @@ struct slowstart_sent {
 struct slowstart_ack {
     // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
-    // How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet acknowledged in QUIC. It
-    // never decreases.
+    // How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet
+    // acknowledged in QUIC. It never decreases.
     uint64_t upto;
     // Bytes for which the window may grow.
     uint64_t bytes;
@@ -223,7 +224,8 @@ struct slowstart_ack {
     uint64_t prior_inflight;
     // Its round-trip sample, or unknown.
     uint64_t rtt_ns;
-    // What limited the sender of that data, such as SLOWSTART_BY_WINDOW. The window may grow if it was the window or the pacer.
+    // What limited the sender of that data, such as SLOWSTART_BY_WINDOW. The window may grow if it was the
+    // window or the pacer.
     uint64_t limit;
     // The most recently sent packet that it delivers; its size is set too.
     struct slowstart_sent newest;
@@ -249,13 +251,14 @@ struct slowstart_congestion {
 
 // A congestion control in a library, for `--startup plugin:FILE`.
 //
-// The order of calls is that of the functions of this header. Each function gets the controller that create returned, and
-// state: the window and all else as the plugin left it, but resend, which is unknown, and, in timer, wake_ns, which is
-// unknown too. It writes there what has changed. It sets exit_detected_ns, exit_detected_cwnd, exit_cwnd and exit_why when its
-// slow start ends for the first time, and exit_detected_ns to unknown if that end is void.
+// The order of calls is that of the functions of this header. Each function gets the controller that create
+// returned, and state: the window and all else as the plugin left it, but resend, which is unknown, and, in
+// timer, wake_ns, which is unknown too. It writes there what has changed. It sets exit_detected_ns,
+// exit_detected_cwnd, exit_cwnd and exit_why when its slow start ends for the first time, and
+// exit_detected_ns to unknown if that end is void.
 //
-// Runs of several connections happen at the same time in several threads, so there must be no global state. Results repeat only if
-// the plugin reads no clock and no random numbers but seed.
+// Runs of several connections happen at the same time in several threads, so there must be no global state.
+// Results repeat only if the plugin reads no clock and no random numbers but seed.
 //
 // Functions that may be null: sent, recovered, timer, idle.
 struct slowstart_plugin {
@@ -289,7 +292,8 @@ struct slowstart_plugin {
                        const struct slowstart_facts *f,
                        const struct slowstart_congestion *congestion,
                        struct slowstart_state *state);
-    // A loss episode ended, in which retransmitted bytes were sent again; undone is 1 if all of them proved unnecessary.
+    // A loss episode ended, in which retransmitted bytes were sent again; undone is 1 if all of them proved
+    // unnecessary.
     void (*recovered)(void *controller,
                       const struct slowstart_facts *f,
                       uint64_t retransmitted,
@@ -297,8 +301,8 @@ struct slowstart_plugin {
                       struct slowstart_state *state);
     // The time in wake_ns has come.
     void (*timer)(void *controller, const struct slowstart_facts *f, struct slowstart_state *state);
-    // Sending begins after nothing was in flight for idle_ns. restart_ns is the retransmission timeout if the host restarts its
-    // window (RFC 5681, section 4.1), else unknown.
+    // Sending begins after nothing was in flight for idle_ns. restart_ns is the retransmission timeout if
+    // the host restarts its window (RFC 5681, section 4.1), else unknown.
     void (*idle)(void *controller,
                  const struct slowstart_facts *f,
                  uint64_t idle_ns,
@@ -313,7 +317,8 @@ extern "C" {
 // What the library of a plugin defines: returns its structure, which lives as long as the library.
 extern const struct slowstart_plugin *slowstart_get_plugin(void);
 
-// The connection is established. To be called first, and once. Returns 0, or -1 for a bad argument, as all functions do.
+// The connection is established. To be called first, and once. Returns 0, or -1 for a bad argument, as all
+// functions do.
 //
 // # Safety
 // `c` is of `slowstart_create`; `f` and `hs` point to structures whose `size` is set.
@@ -333,9 +338,10 @@ int slowstart_on_sent(struct slowstart_controller *c, const struct slowstart_fac
 // As of `slowstart_on_established`.
 int slowstart_on_ack(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_ack *a);
 
-// Congestion: `signal` is 0 for packets marked lost, 1 for ECN marks, 2 for a retransmission timeout (in QUIC persistent
-// congestion), 3 for a refusal of the host's own interface queue. `first` is 1 for the first signal of an episode. `lost` is
-// what was newly marked lost, in `lost_ranges` separate ranges. `newest` is the most recently sent packet known to be delivered.
+// Congestion: `signal` is 0 for packets marked lost, 1 for ECN marks, 2 for a retransmission timeout (in
+// QUIC persistent congestion), 3 for a refusal of the host's own interface queue. `first` is 1 for the first
+// signal of an episode. `lost` is what was newly marked lost, in `lost_ranges` separate ranges. `newest` is
+// the most recently sent packet known to be delivered.
 //
 // # Safety
 // As of `slowstart_on_established`.
@@ -347,7 +353,8 @@ int slowstart_on_congestion(struct slowstart_controller *c,
                             uint32_t lost_ranges,
                             const struct slowstart_sent *newest);
 
-// A loss episode ended, in which `retransmitted` bytes were sent again; `undone` is 1 if all of them proved unnecessary.
+// A loss episode ended, in which `retransmitted` bytes were sent again; `undone` is 1 if all of them proved
+// unnecessary.
 //
 // # Safety
 // As of `slowstart_on_established`.
@@ -362,8 +369,8 @@ int slowstart_on_recovered(struct slowstart_controller *c,
 // As of `slowstart_on_established`.
 int slowstart_on_timer(struct slowstart_controller *c, const struct slowstart_facts *f);
 
-// Sending begins after nothing was in flight for `idle_ns`. `restart_ns` is the retransmission timeout if the host's rules
-// require a restart window (RFC 5681 §4.1), else unknown.
+// Sending begins after nothing was in flight for `idle_ns`. `restart_ns` is the retransmission timeout if
+// the host's rules require a restart window (RFC 5681 §4.1), else unknown.
 //
 // # Safety
 // As of `slowstart_on_established`.
@@ -374,9 +381,10 @@ int slowstart_on_idle(struct slowstart_controller *c,
 
 // Returns the controller of a new connection, or null.
 //
-// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such as `"cubic"`. `iw` is
-// the initial window in bytes; `seed` determines random numbers (of BBR). On failure the reason is written to `error`, a buffer
-// of `error_len` bytes, or null. The only function that allocates.
+// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such
+// as `"cubic"`. `iw` is the initial window in bytes; `seed` determines random numbers (of BBR). On failure
+// the reason is written to `error`, a buffer of `error_len` bytes, or null. The only function that
+// allocates.
 //
 // # Safety
 // `startup` and `avoidance` are strings that end with a zero, or null (then `"standard"` and `"cubic"`).
@@ -411,14 +419,15 @@ int slowstart_needs_sent(const struct slowstart_controller *c);
 // `c` is of `slowstart_create`, or null.
 int slowstart_needs_delivery_state(const struct slowstart_controller *c);
 
-// Returns 1 if the avoidance needs the number of marked bytes (`marked` of the facts), else 0. A host that does not count them
-// must not use it.
+// Returns 1 if the avoidance needs the number of marked bytes (`marked` of the facts), else 0. A host that
+// does not count them must not use it.
 //
 // # Safety
 // `c` is of `slowstart_create`, or null.
 int slowstart_needs_marks(const struct slowstart_controller *c);
 
-// Returns the version of the interface that the library has, to compare with `SLOWSTART_VERSION` of the header.
+// Returns the version of the interface that the library has, to compare with `SLOWSTART_VERSION` of the
+// header.
 uint32_t slowstart_version(void);
 
 #ifdef __cplusplus

@@ -31,7 +31,8 @@ unsafe fn call(
     OK
 }
 
-/// The connection is established. To be called first, and once. Returns 0, or -1 for a bad argument, as all functions do.
+/// The connection is established. To be called first, and once. Returns 0, or -1 for a bad argument, as all
+/// functions do.
 ///
 /// # Safety
 /// `c` is of `slowstart_create`; `f` and `hs` point to structures whose `size` is set.
@@ -84,9 +85,10 @@ pub unsafe extern "C" fn slowstart_on_ack(
     unsafe { call(c, f, |c, f| Some(c.on_ack(f, &ack))) }
 }
 
-/// Congestion: `signal` is 0 for packets marked lost, 1 for ECN marks, 2 for a retransmission timeout (in QUIC persistent
-/// congestion), 3 for a refusal of the host's own interface queue. `first` is 1 for the first signal of an episode. `lost` is
-/// what was newly marked lost, in `lost_ranges` separate ranges. `newest` is the most recently sent packet known to be delivered.
+/// Congestion: `signal` is 0 for packets marked lost, 1 for ECN marks, 2 for a retransmission timeout (in
+/// QUIC persistent congestion), 3 for a refusal of the host's own interface queue. `first` is 1 for the first
+/// signal of an episode. `lost` is what was newly marked lost, in `lost_ranges` separate ranges. `newest` is
+/// the most recently sent packet known to be delivered.
 ///
 /// # Safety
 /// As of `slowstart_on_established`.
@@ -108,7 +110,8 @@ pub unsafe extern "C" fn slowstart_on_congestion(
     unsafe { call(c, f, |c, f| Some(c.on_congestion(f, &e))) }
 }
 
-/// A loss episode ended, in which `retransmitted` bytes were sent again; `undone` is 1 if all of them proved unnecessary.
+/// A loss episode ended, in which `retransmitted` bytes were sent again; `undone` is 1 if all of them proved
+/// unnecessary.
 ///
 /// # Safety
 /// As of `slowstart_on_established`.
@@ -141,8 +144,8 @@ pub unsafe extern "C" fn slowstart_on_timer(
     unsafe { call(c, f, due) }
 }
 
-/// Sending begins after nothing was in flight for `idle_ns`. `restart_ns` is the retransmission timeout if the host's rules
-/// require a restart window (RFC 5681 §4.1), else unknown.
+/// Sending begins after nothing was in flight for `idle_ns`. `restart_ns` is the retransmission timeout if
+/// the host's rules require a restart window (RFC 5681 §4.1), else unknown.
 ///
 /// # Safety
 /// As of `slowstart_on_established`.

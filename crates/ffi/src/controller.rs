@@ -43,9 +43,10 @@ unsafe fn tell(into: *mut c_char, len: usize, message: &str) {
 
 /// Returns the controller of a new connection, or null.
 ///
-/// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such as `"cubic"`. `iw` is
-/// the initial window in bytes; `seed` determines random numbers (of BBR). On failure the reason is written to `error`, a buffer
-/// of `error_len` bytes, or null. The only function that allocates.
+/// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such
+/// as `"cubic"`. `iw` is the initial window in bytes; `seed` determines random numbers (of BBR). On failure
+/// the reason is written to `error`, a buffer of `error_len` bytes, or null. The only function that
+/// allocates.
 ///
 /// # Safety
 /// `startup` and `avoidance` are strings that end with a zero, or null (then `"standard"` and `"cubic"`).

@@ -1,9 +1,11 @@
-//! The controllers of slowstart for programs in C: `include/slowstart.h` declares what these files and `slowstart-abi` define.
+//! The controllers of slowstart for programs in C: `include/slowstart.h` declares what these files and
+//! `slowstart-abi` define.
 //!
-//! A stack creates a controller for each connection, tells it of every event, and reads the congestion window, the threshold,
-//! the pacing and the timer from its state. The order of calls is that of [`slowstart::control::Controller`]. There are no globals.
-//! Only `slowstart_create` and `slowstart_free` touch the heap. Calls for one controller must not overlap; a controller may move
-//! from thread to thread between calls, and different controllers may be used by different threads at the same time.
+//! A stack creates a controller for each connection, tells it of every event, and reads the congestion
+//! window, the threshold, the pacing and the timer from its state. The order of calls is that of
+//! [`slowstart::control::Controller`]. There are no globals. Only `slowstart_create` and `slowstart_free`
+//! touch the heap. Calls for one controller must not overlap; a controller may move from thread to thread
+//! between calls, and different controllers may be used by different threads at the same time.
 //!
 //! - [`controller`]: a controller begins and ends
 //! - [`call`]: the events of a connection

@@ -56,8 +56,8 @@ pub unsafe extern "C" fn slowstart_needs_delivery_state(c: *const slowstart_cont
     unsafe { c.as_ref() }.map_or(0, |c| c_int::from(c.control.needs_delivery_state()))
 }
 
-/// Returns 1 if the avoidance needs the number of marked bytes (`marked` of the facts), else 0. A host that does not count them
-/// must not use it.
+/// Returns 1 if the avoidance needs the number of marked bytes (`marked` of the facts), else 0. A host that
+/// does not count them must not use it.
 ///
 /// # Safety
 /// `c` is of `slowstart_create`, or null.
@@ -67,7 +67,8 @@ pub unsafe extern "C" fn slowstart_needs_marks(c: *const slowstart_controller) -
     unsafe { c.as_ref() }.map_or(0, |c| c_int::from(c.control.needs_each_mark()))
 }
 
-/// Returns the version of the interface that the library has, to compare with `SLOWSTART_VERSION` of the header.
+/// Returns the version of the interface that the library has, to compare with `SLOWSTART_VERSION` of the
+/// header.
 #[unsafe(no_mangle)]
 pub extern "C" fn slowstart_version() -> u32 {
     SLOWSTART_VERSION

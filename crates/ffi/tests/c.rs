@@ -278,7 +278,8 @@ fn play(c: &C, f: &slowstart_facts, line: &Value) -> i32 {
     }
 }
 
-/// What `slowstart vectors` prints, through the interface for C: the same windows, thresholds, timers and exits.
+/// What `slowstart vectors` prints, through the interface for C: the same windows, thresholds, timers and
+/// exits.
 #[test]
 fn every_vector_has_the_same_states() {
     let mut out = Vec::new();

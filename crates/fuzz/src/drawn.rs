@@ -1,9 +1,9 @@
-//! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path, all knobs of a stack and all
-//! parameters of startups.
+//! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path, all knobs of a
+//! stack and all parameters of startups.
 //!
-//! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything that the keys
-//! accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KNOBS`] decide what there is: a test fails for a key that is
-//! neither drawn here nor in [`LEFT_OUT`].
+//! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything
+//! that the keys accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KNOBS`] decide what
+//! there is: a test fails for a key that is neither drawn here nor in [`LEFT_OUT`].
 
 use std::collections::BTreeMap;
 
@@ -197,7 +197,8 @@ fn startup(u: &mut Unstructured<'_>) -> Result<String> {
     Ok(format!("{}{colon}{}", entry.name, written.join(",")))
 }
 
-/// A value that an algorithm accepts for a parameter, near or far from its default; `None` if none was found, or none drawn.
+/// A value that an algorithm accepts for a parameter, near or far from its default; `None` if none was found,
+/// or none drawn.
 fn parameter(
     u: &mut Unstructured<'_>,
     of: &mut Algorithm,

@@ -1,7 +1,9 @@
-//! Fuzz targets. Each takes any bytes, must not panic or run without an end, and returns whether the bytes were valid.
+//! Fuzz targets. Each takes any bytes, must not panic or run without an end, and returns whether the bytes
+//! were valid.
 //!
-//! `ci/fuzz.sh SECONDS` runs each under libFuzzer, guided by coverage, from the inputs in `corpus/TARGET`. The tests run
-//! those inputs alone, which needs nothing but Rust. An input that made a target fail is kept in the corpus.
+//! `ci/fuzz.sh SECONDS` runs each under libFuzzer, guided by coverage, from the inputs in `corpus/TARGET`.
+//! The tests run those inputs alone, which needs nothing but Rust. An input that made a target fail is kept
+//! in the corpus.
 
 pub mod drawn;
 
@@ -37,7 +39,8 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("stacks", stacks),
 ];
 
-/// A file as `slowstart replay` gets it: a capture, log or row, perhaps compressed. Every startup observes its transfers.
+/// A file as `slowstart replay` gets it: a capture, log or row, perhaps compressed. Every startup observes
+/// its transfers.
 pub fn files(data: &[u8]) -> bool {
     let Ok((kind, input)) = open::detect(Box::new(Cursor::new(data.to_vec()))) else { return false };
     let candidates =
@@ -63,7 +66,8 @@ pub fn paths(data: &[u8]) -> bool {
     true
 }
 
-/// The most events of a run of [`runs`]: at most 8 s and a flow, or 300 kB, at 50 Mbit/s and less, beside at most six others.
+/// The most events of a run of [`runs`]: at most 8 s and a flow, or 300 kB, at 50 Mbit/s and less, beside at
+/// most six others.
 pub const MOST_EVENTS: u64 = 20_000_000;
 
 /// A study drawn from the bytes ([`drawn`]). A valid one is run.
@@ -95,7 +99,8 @@ pub fn studies(data: &[u8]) -> bool {
     toml::from_str(text).is_ok_and(|text| Study::check(&text, None).is_ok())
 }
 
-/// A file of packet opportunities, perhaps compressed. Three packets pass over a link that follows a valid one.
+/// A file of packet opportunities, perhaps compressed. Three packets pass over a link that follows a valid
+/// one.
 ///
 /// # Panics
 /// If no temporary file can be written.

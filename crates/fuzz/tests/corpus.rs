@@ -1,5 +1,5 @@
-//! The inputs of the corpus, each and cut short, through their targets. Most whole ones are valid: otherwise fuzzing would
-//! begin with bytes that a parser refuses at once.
+//! The inputs of the corpus, each and cut short, through their targets. Most whole ones are valid: otherwise
+//! fuzzing would begin with bytes that a parser refuses at once.
 
 use slowstart_fuzz::TARGETS;
 use std::fs;
@@ -53,7 +53,8 @@ fn peak_mb() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
 }
 
-/// Random studies, most of them valid, end within the bounds of the target and in little memory. `SLOWSTART_CASES` is how many.
+/// Random studies, most of them valid, end within the bounds of the target and in little memory.
+/// `SLOWSTART_CASES` is how many.
 #[test]
 fn random_studies_end_in_bounded_time_and_memory() {
     let cases: usize = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200);

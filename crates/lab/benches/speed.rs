@@ -1,7 +1,7 @@
 //! The speed of the simulator: prints one JSON line per case, with figures of this run on this machine.
 //!
-//! `cargo bench -p slowstart-lab --bench speed [-- CASE]`. CPU time is that of the process, which other load disturbs
-//! less than wall-clock time; peak memory is that of the process so far. For docs/dev/engine.md.
+//! `cargo bench -p slowstart-lab --bench speed [-- CASE]`. CPU time is that of the process, which other load
+//! disturbs less than wall-clock time; peak memory is that of the process so far. For docs/dev/engine.md.
 
 use serde_json::json;
 use slowstart::avoidance;

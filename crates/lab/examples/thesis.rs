@@ -1,8 +1,9 @@
-//! Tables 5.1 to 5.3 of the SEARCH thesis beside the built-in paths: `cargo run --release -p slowstart-lab --example thesis
-//! [-- NAME=PATH ..]`, where `PATH` takes the place of the built-in path of that name.
+//! Tables 5.1 to 5.3 of the SEARCH thesis beside the built-in paths:
+//! `cargo run --release -p slowstart-lab --example thesis [-- NAME=PATH ..]`, where `PATH` takes the place of
+//! the built-in path of that name.
 //!
-//! As in the thesis, capacity and loss are those of slow start alone (CUBIC without HyStart), and SEARCH and HyStart are
-//! judged by them; here each of the three runs over the same drawn path. Servers do not pace.
+//! As in the thesis, capacity and loss are those of slow start alone (CUBIC without HyStart), and SEARCH and
+//! HyStart are judged by them; here each of the three runs over the same drawn path. Servers do not pace.
 
 use slowstart::step::Exit;
 use slowstart_lab::engine::Sampling;
@@ -11,8 +12,8 @@ use slowstart_lab::record::{Class, Row};
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::stats;
 
-/// A network of the thesis: mean and standard deviation of capacity, loss and exit (Tables 5.1 and 5.2), and the shares of
-/// SEARCH's and HyStart's early, choke-point and late exits in per cent (Table 5.3).
+/// A network of the thesis: mean and standard deviation of capacity, loss and exit (Tables 5.1 and 5.2), and
+/// the shares of SEARCH's and HyStart's early, choke-point and late exits in per cent (Table 5.3).
 struct Network {
     name: &'static str,
     duration: &'static str,

@@ -6,8 +6,8 @@
 //! | `20..300ms/8` | so many, evenly spaced, both ends included |
 //! | `log(1..100Mbit)/5` | so many, evenly spaced in the logarithm, both ends included |
 //!
-//! Without the number of points, `20..300ms` and `log(1..100Mbit)` are distributions (see [`crate::path`]), from which each
-//! run draws.
+//! Without the number of points, `20..300ms` and `log(1..100Mbit)` are distributions (see [`crate::path`]),
+//! from which each run draws.
 
 use crate::path::{PATH_KEYS, quantity};
 use thiserror::Error;
@@ -120,8 +120,8 @@ pub fn values(key: &str, text: &str) -> Result<Vec<String>, AxisError> {
     Ok(pieces.iter().map(with_unit).collect())
 }
 
-/// A value as a number in the unit of rows (bit/s, seconds, bytes, shares of one, bandwidth-delay products, packets), if it
-/// is one.
+/// A value as a number in the unit of rows (bit/s, seconds, bytes, shares of one, bandwidth-delay products,
+/// packets), if it is one.
 pub fn value(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
@@ -136,8 +136,8 @@ pub fn value(text: &str) -> Option<f64> {
     }
 }
 
-/// The paths that an inline path stands for: one for each combination of the values of its axes, the first axis slowest. A
-/// line without axes stands for itself.
+/// The paths that an inline path stands for: one for each combination of the values of its axes, the first
+/// axis slowest. A line without axes stands for itself.
 ///
 /// # Errors
 /// If an axis is wrong, or there are too many paths.
@@ -167,8 +167,8 @@ pub fn paths(line: &str) -> Result<Vec<String>, AxisError> {
     Ok(all)
 }
 
-/// True if a value of a path's key is written as an axis: a range with a number of points, or a list of a key that takes one
-/// quantity.
+/// True if a value of a path's key is written as an axis: a range with a number of points, or a list of a key
+/// that takes one quantity.
 fn is_axis(key: &str, text: &str) -> bool {
     let quantity = PATH_KEYS.iter().any(|k| k.name == key && k.is_quantity());
     let list = text.contains(',') && text.split(',').all(|p| number(p).is_some());

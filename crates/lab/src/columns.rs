@@ -1,7 +1,7 @@
 //! Flat columns of rows, for CSV and Parquet, from the JSON Schema of the rows.
 //!
-//! The schema is the only list of fields: an object with named properties gives a column for each of them, named
-//! `object_property`; a list, and an object with free keys, is one column that holds JSON.
+//! The schema is the only list of fields: an object with named properties gives a column for each of them,
+//! named `object_property`; a list, and an object with free keys, is one column that holds JSON.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -52,7 +52,8 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The value as text, as CSV has it; nothing for an absent one. A number has the fewest digits that identify it.
+    /// The value as text, as CSV has it; nothing for an absent one. A number has the fewest digits that
+    /// identify it.
     pub fn text(&self) -> String {
         match self {
             Self::Null => String::new(),
@@ -107,7 +108,8 @@ impl Column {
             (Kind::Boolean, v) => v.as_bool().map_or(Cell::Null, Cell::Boolean),
             (Kind::Text, Value::String(s)) => Cell::Text(s.clone()),
             (Kind::Text | Kind::Json, v) => {
-                // Where another crate turns on `preserve_order` of serde_json, keys would be in the order of the row.
+                // Where another crate turns on `preserve_order` of serde_json, keys would be in the order of
+                // the row.
                 let mut v = v.clone();
                 v.sort_all_objects();
                 Cell::Text(v.to_string())

@@ -1,8 +1,8 @@
 //! What runs a study: the interface of an engine, and the simulator as one of them.
 //!
-//! An engine takes a [`Study`] and a [`Job`] and returns the row and the trace of one transfer. The simulator is here;
-//! other crates add QUIC stacks and the running kernel. A command that takes `&dyn Engine` takes all of them. What an
-//! engine cannot do it refuses by [`Engine::study`], before the first run.
+//! An engine takes a [`Study`] and a [`Job`] and returns the row and the trace of one transfer. The simulator
+//! is here; other crates add QUIC stacks and the running kernel. A command that takes `&dyn Engine` takes all
+//! of them. What an engine cannot do it refuses by [`Engine::study`], before the first run.
 
 use crate::app;
 use crate::engine::Sampling;
@@ -29,8 +29,8 @@ pub enum Part {
     Against,
     /// The key `remember`: what an earlier connection left.
     Remember,
-    /// Flows that come, and writes that are made, while a program steps through the run: the cases of the league with more
-    /// than one flow, or with an application of its own.
+    /// Flows that come, and writes that are made, while a program steps through the run: the cases of the
+    /// league with more than one flow, or with an application of its own.
     Driven,
     /// A path with a proxy.
     Proxy,
@@ -117,8 +117,8 @@ pub struct Watched<'a> {
     pub sampling: Sampling,
     /// True if samples have the internal values of the startup, where the engine knows them.
     pub internals: bool,
-    /// Asked while a run on the real clock lasts: true ends it with [`EngineError::Stopped`]. Runs at virtual time are
-    /// short, and finish.
+    /// Asked while a run on the real clock lasts: true ends it with [`EngineError::Stopped`]. Runs at virtual
+    /// time are short, and finish.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -146,7 +146,8 @@ pub trait Engine: Debug + Send + Sync {
     /// Its name, with its settings: what `--engine` takes.
     fn name(&self) -> &str;
 
-    /// True if a run takes the time that it measures: such runs are made one at a time, and none can be repeated.
+    /// True if a run takes the time that it measures: such runs are made one at a time, and none can be
+    /// repeated.
     fn is_real_clock(&self) -> bool {
         false
     }
@@ -243,8 +244,8 @@ pub trait Engine: Debug + Send + Sync {
     }
 }
 
-/// Runs jobs: those of an engine at virtual time on all processors, those on the real clock one after the other. `each` gets
-/// what `run` returns in the order of the jobs; an error of `each` ends it.
+/// Runs jobs: those of an engine at virtual time on all processors, those on the real clock one after the
+/// other. `each` gets what `run` returns in the order of the jobs; an error of `each` ends it.
 ///
 /// # Errors
 /// Those of `each`.

@@ -10,8 +10,8 @@ use crate::tcp::ecn::Feedback;
 use slowstart::control::Exited;
 use slowstart::units::{Instant, Span};
 
-/// Round trips below which the thesis takes the median throughput for capacity (5.2.2) and not the one-way delay
-/// (5.2.1). It used the delay on LEO at 30 ms, and the median on `WiFi`; the border is ours.
+/// Round trips below which the thesis takes the median throughput for capacity (5.2.2) and not the one-way
+/// delay (5.2.1). It used the delay on LEO at 30 ms, and the median on `WiFi`; the border is ours.
 const LOW_RTT: Span = Span::millis(25);
 
 /// When a startup saw its reason to end, on any clock, and whether that reason was congestion.
@@ -19,7 +19,8 @@ const LOW_RTT: Span = Span::millis(25);
 pub struct Ended<T> {
     /// When the reason was seen.
     pub at: T,
-    /// True for a loss, a mark, a timeout or a stall of the host's own queue; false for a rule of the startup.
+    /// True for a loss, a mark, a timeout or a stall of the host's own queue; false for a rule of the
+    /// startup.
     pub by_congestion: bool,
 }
 
@@ -29,7 +30,8 @@ impl From<&Exited> for Ended<Instant> {
     }
 }
 
-/// Classifies the end of a startup, given when the path was first full and when the sender first knew of a loss.
+/// Classifies the end of a startup, given when the path was first full and when the sender first knew of a
+/// loss.
 ///
 /// [`Class`] says what each means. Capacity is reached when the data in flight first fills the path.
 ///
@@ -45,8 +47,8 @@ pub fn class<T: PartialOrd>(exit: Option<Ended<T>>, capacity: Option<T>, first_l
     }
 }
 
-/// The median throughput over round trips (to the nearest [`BIN`], at least one) between the first and the last byte, bytes a second,
-/// and when a round trip first reached it.
+/// The median throughput over round trips (to the nearest [`BIN`], at least one) between the first and the
+/// last byte, bytes a second, and when a round trip first reached it.
 fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, Instant)> {
     let width = ((base_rtt + BIN / 2).0 / BIN.0).max(1) as usize;
     let bins = t.bins();
@@ -61,9 +63,9 @@ fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, 
     Some((median, start + BIN * (first + reached * width) as u64))
 }
 
-/// The thesis' two heuristics (5.2.1, 5.2.2): class and capacity time. For paths of high round-trip time the one-way
-/// delay tells when; for low ones the throughput tells whether, and the time is that of the first round trip that
-/// reached the median (the thesis does not say how it got one).
+/// The thesis' two heuristics (5.2.1, 5.2.2): class and capacity time. For paths of high round-trip time the
+/// one-way delay tells when; for low ones the throughput tells whether, and the time is that of the first
+/// round trip that reached the median (the thesis does not say how it got one).
 fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
     let t = &f.truth;
     if base_rtt >= LOW_RTT {

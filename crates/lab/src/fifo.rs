@@ -1,8 +1,8 @@
 //! A first-in, first-out queue for packets on their way. The last item may be moved forward, past others.
 //!
-//! Its memory is in chunks, and the chunk that was read last is the next to be written: it is still in the cache, and
-//! the queue takes no more memory than its content needs (docs/dev/engine.md, "Rings and chunks"). Chunks are never freed,
-//! so that in its steady state it allocates nothing.
+//! Its memory is in chunks, and the chunk that was read last is the next to be written: it is still in the
+//! cache, and the queue takes no more memory than its content needs (docs/dev/engine.md, "Rings and chunks").
+//! Chunks are never freed, so that in its steady state it allocates nothing.
 
 /// Items of a chunk.
 const CHUNK: usize = 64;
@@ -12,12 +12,12 @@ const CHUNK: usize = 64;
 pub(crate) struct Fifo<T> {
     /// The chunks, one after the other.
     places: Vec<T>,
-    /// Indices of the first item and of the next one to be pushed; equal if there are no items. A chunk is taken as soon as
-    /// the one before it is full, so that both are always within a chunk.
+    /// Indices of the first item and of the next one to be pushed; equal if there are no items. A chunk is
+    /// taken as soon as the one before it is full, so that both are always within a chunk.
     head: usize,
     tail: usize,
-    /// Number of chunks from that of `head` to that of `tail`, without the last. Items are not counted one by one, which
-    /// would cost every push and every removal an update.
+    /// Number of chunks from that of `head` to that of `tail`, without the last. Items are not counted one by
+    /// one, which would cost every push and every removal an update.
     full: usize,
     /// For each full chunk, the chunk that follows it; and for each chunk but the first, the one before it.
     next: Vec<usize>,
@@ -114,7 +114,8 @@ impl<T: Copy + Default> Fifo<T> {
         self.places.get_mut(last)
     }
 
-    /// Moves the last item before the items before it for as long as it `overtakes` them, the last of them first.
+    /// Moves the last item before the items before it for as long as it `overtakes` them, the last of them
+    /// first.
     pub(crate) fn advance_last(&mut self, mut overtakes: impl FnMut(&T) -> bool) {
         if self.is_empty() {
             return;

@@ -1,8 +1,9 @@
-//! What a startup does to another flow: what a CUBIC flow that was there before gets while the newcomer transfers, of what it
-//! gets in the same time without the newcomer.
+//! What a startup does to another flow: what a CUBIC flow that was there before gets while the newcomer
+//! transfers, of what it gets in the same time without the newcomer.
 //!
-//! Bytes do not saturate, as the worst second does on a path where the CUBIC flow has bad seconds of its own. The flow is
-//! simulated once a run up to the moment at which the newcomer begins; from there it goes on with each startup, and alone.
+//! Bytes do not saturate, as the worst second does on a path where the CUBIC flow has bad seconds of its own.
+//! The flow is simulated once a run up to the moment at which the newcomer begins; from there it goes on with
+//! each startup, and alone.
 
 use crate::app;
 use crate::engine::{Direction, Engine, FlowSpec};
@@ -17,7 +18,8 @@ use slowstart::units::{Instant, Span};
 pub const RUNS: u32 = 10;
 /// What the newcomer transfers at most.
 const NEWCOMER: u64 = 10_000_000;
-/// Least round trips for which the CUBIC flow is there before: it has left slow start, filled the path and recovered.
+/// Least round trips for which the CUBIC flow is there before: it has left slow start, filled the path and
+/// recovered.
 const BEFORE_RTTS: u64 = 90;
 /// ... at least and at most.
 const BEFORE: (Span, Span) = (Span::secs(10), Span::secs(60));
@@ -43,7 +45,8 @@ fn before(study: &Study) -> Span {
     rtts.clamp(BEFORE.0, BEFORE.1)
 }
 
-/// True if the measurement takes no more than some seconds. `alone_s` is the time that the baseline needs alone.
+/// True if the measurement takes no more than some seconds. `alone_s` is the time that the baseline needs
+/// alone.
 pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
     let contenders = study.contenders.len() as f64;
     let seconds = before(study).as_secs_f64() + (contenders + 1.0) * alone_s;
@@ -51,9 +54,10 @@ pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
     packets * f64::from(study.runs.min(RUNS)) <= AFFORDABLE
 }
 
-/// Measures every startup of a study, the first [`RUNS`] runs. `alone_s` is the median time that the baseline needs for its
-/// transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no more than that every newcomer takes
-/// its 10 MB; in a shorter one none has begun. Fails where [`unable`] says so.
+/// Measures every startup of a study, the first [`RUNS`] runs. `alone_s` is the median time that the baseline
+/// needs for its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no
+/// more than that every newcomer takes its 10 MB; in a shorter one none has begun. Fails where [`unable`]
+/// says so.
 pub fn measure(study: &Study, alone_s: f64) -> Vec<Harm> {
     let runs: Vec<u32> = (0..study.runs.min(RUNS)).collect();
     let window = Span((alone_s * 1e9) as u64);

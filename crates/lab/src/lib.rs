@@ -1,4 +1,5 @@
-//! The simulator: startups of transport connections over modelled paths, with the same bytes for the same input and seed.
+//! The simulator: startups of transport connections over modelled paths, with the same bytes for the same
+//! input and seed.
 //!
 //! - [`random`]: named streams of random numbers
 //! - [`path`]: links, queues, delays and losses; ensembles of paths

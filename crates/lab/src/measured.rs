@@ -1,8 +1,8 @@
 //! What a run observed of one flow, whatever ran it, and the row that follows from it.
 //!
-//! Each engine fills in [`Measured`]; [`Row::new`] alone computes class, goodput and caveats from it, so that a field of a
-//! row means the same whatever engine it came from. `None` is what an engine does not observe, or what did not happen
-//! where the field says so.
+//! Each engine fills in [`Measured`]; [`Row::new`] alone computes class, goodput and caveats from it, so that
+//! a field of a row means the same whatever engine it came from. `None` is what an engine does not observe,
+//! or what did not happen where the field says so.
 
 use crate::engine::MILESTONES;
 use crate::eval::{self, Ended};
@@ -84,10 +84,11 @@ pub struct MeasuredExit {
     pub left: Span,
     /// The window when the reason was seen, before anything was done about it.
     pub detected_cwnd: Bytes,
-    /// The window at the moment it left, before the reduction that the reason brings; `None` if only the one after it was
-    /// seen.
+    /// The window at the moment it left, before the reduction that the reason brings; `None` if only the one
+    /// after it was seen.
     pub before: Option<Bytes>,
-    /// The window that it left with, after that reduction: the threshold for a loss or a mark, one packet for a timeout.
+    /// The window that it left with, after that reduction: the threshold for a loss or a mark, one packet for
+    /// a timeout.
     pub after: Bytes,
     /// Bytes in flight when it left.
     pub inflight: Bytes,
@@ -208,7 +209,8 @@ impl Measured {
 }
 
 impl Row {
-    /// The row of a flow: the only place where one is computed. What was not observed and has no null in a row is 0.
+    /// The row of a flow: the only place where one is computed. What was not observed and has no null in a
+    /// row is 0.
     pub fn new(identity: Identity, m: &Measured) -> Self {
         let seconds = |t: Option<Span>| t.map(Span::as_secs_f64);
         Self {

@@ -1,17 +1,17 @@
 //! Named streams of random integers.
 //!
-//! Every user of random numbers has a stream of its own, found by name, so that a new one leaves the others' numbers as they
-//! were.
-//! The generator is `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014)
-//! read as a function of its counter; a stream is that function with a counter inside.
+//! Every user of random numbers has a stream of its own, found by name, so that a new one leaves the others'
+//! numbers as they were. The generator is `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom
+//! number generators, OOPSLA 2014) read as a function of its counter; a stream is that function with a
+//! counter inside.
 
 use slowstart::units::Span;
 
 /// The increment of `SplitMix64`: 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the `n`th random number of `seed`, uniform over all of `u64`. For values that are a function of time, which may be
-/// needed in any order.
+/// Returns the `n`th random number of `seed`, uniform over all of `u64`. For values that are a function of
+/// time, which may be needed in any order.
 pub const fn at(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,7 @@
 //! The schema of results: a row for each flow, samples over time, and events.
 //!
-//! Names contain the units; absent values are null. Rows are deterministic: they contain no wall-clock or CPU time.
+//! Names contain the units; absent values are null. Rows are deterministic: they contain no wall-clock or CPU
+//! time.
 
 use crate::tcp::segment::Segment;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 /// The version of the schema.
 pub const SCHEMA: u32 = 1;
 
-/// Rows of many studies as this version computes them: a change of results changes them. The tests compare them to the byte.
+/// Rows of many studies as this version computes them: a change of results changes them. The tests compare
+/// them to the byte.
 pub const GOLDEN_ROWS: &str = include_str!("../tests/data/golden.jsonl");
 
 /// JSON Schema of a [`Row`], of version [`SCHEMA`].
@@ -44,7 +46,8 @@ pub enum Class {
     Early,
     /// By its own rule, once the path was full and before a loss was known.
     ChokePoint,
-    /// Once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was known.
+    /// Once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was
+    /// known.
     Late,
     /// It did not end.
     None,
@@ -212,8 +215,8 @@ pub struct Row {
     pub bdp_bytes: u64,
     /// Bytes its queue holds, on the wire; null if it is infinite.
     pub buffer_bytes: Option<u64>,
-    /// Values that this run drew for its path, each by its key and unit: `rate_bps`, `rtt_s`, `queue_bytes`; absent for a
-    /// fixed path.
+    /// Values that this run drew for its path, each by its key and unit: `rate_bps`, `rtt_s`, `queue_bytes`;
+    /// absent for a fixed path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drawn: BTreeMap<String, f64>,
     /// The end of the startup.
@@ -245,7 +248,8 @@ pub struct Row {
     pub retransmitted_packets: u64,
     /// Timeouts of the retransmission timer.
     pub timeouts: u64,
-    /// Bytes that the receiver's application got, over the time from the start of the flow to its completion or the end.
+    /// Bytes that the receiver's application got, over the time from the start of the flow to its completion
+    /// or the end.
     pub goodput_bps: u64,
     /// When the receiver had everything.
     pub completion_s: Option<f64>,

@@ -1,8 +1,9 @@
 //! A queue in a ring buffer with random access: the segments in flight.
 //!
-//! Its size is a power of two, so that an index wraps by a mask; `std::collections::VecDeque` wraps by a branch. The
-//! buffer shrinks when the ring wraps around and half the memory is enough, so that a small window after a large one
-//! stays in the cache (docs/dev/engine.md, "Rings and chunks"). In its steady state it allocates nothing.
+//! Its size is a power of two, so that an index wraps by a mask; `std::collections::VecDeque` wraps by a
+//! branch. The buffer shrinks when the ring wraps around and half the memory is enough, so that a small
+//! window after a large one stays in the cache (docs/dev/engine.md, "Rings and chunks"). In its steady state
+//! it allocates nothing.
 
 /// A queue of plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +68,8 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
-    /// Resizes the buffer to one and a half times the items it holds, rounded up to a power of two: if it is full, or
-    /// if it wraps around and the new size is smaller.
+    /// Resizes the buffer to one and a half times the items it holds, rounded up to a power of two: if it is
+    /// full, or if it wraps around and the new size is smaller.
     #[cold]
     #[inline(never)]
     fn fit(&mut self) {

@@ -85,8 +85,8 @@ impl Study {
         flows
     }
 
-    /// Returns the state of an earlier connection, for startups that use it: that of the same transfer over the same path,
-    /// alone, with other random numbers.
+    /// Returns the state of an earlier connection, for startups that use it: that of the same transfer over
+    /// the same path, alone, with other random numbers.
     pub(crate) fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
         if !self.remember || !flow.startup.uses_path_memory() {
             return None;
@@ -104,8 +104,8 @@ impl Study {
         Some(PathMemory { cwnd, rtt: tx.rtt().min()?, rate })
     }
 
-    /// Returns the engine of a job, before its first event, and the time at which the run ends. Not for a path with a proxy,
-    /// which takes two engines.
+    /// Returns the engine of a job, before its first event, and the time at which the run ends. Not for a
+    /// path with a proxy, which takes two engines.
     pub fn prepare(&self, job: Job, sampling: Sampling, gauges: bool) -> (Engine, Instant) {
         self.prepare_among(job, sampling, gauges, Vec::new())
     }
@@ -158,18 +158,18 @@ impl Study {
         Outcome { job, row, trace: engine.trace, measured }
     }
 
-    /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as soon as those
-    /// before it are there. An error of `each` ends the study.
+    /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as
+    /// soon as those before it are there. An error of `each` ends the study.
     pub fn run_all<E>(&self, each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
         in_order(&self.jobs(), |job| self.run(job, Sampling::Off, false), each)
     }
 }
 
-/// Runs jobs on all processors; `each` gets what `run` gives in the order of the jobs, each as soon as those before it
-/// are there. An error of `each` ends it.
+/// Runs jobs on all processors; `each` gets what `run` gives in the order of the jobs, each as soon as those
+/// before it are there. An error of `each` ends it.
 ///
-/// The threads are its own and end with it. A process that `fork` makes of a caller has no other threads, so that it would
-/// wait for ever for those of a pool.
+/// The threads are its own and end with it. A process that `fork` makes of a caller has no other threads, so
+/// that it would wait for ever for those of a pool.
 pub fn in_order<J: Copy + Sync, T: Send, E>(
     jobs: &[J],
     run: impl Fn(J) -> T + Sync,

@@ -1,6 +1,7 @@
 //! Studies: which startups run over which path, and how often.
 //!
-//! A [`StudyText`] is what a user wrote, as arguments or as TOML; [`Study::check`] returns a study or an error.
+//! A [`StudyText`] is what a user wrote, as arguments or as TOML; [`Study::check`] returns a study or an
+//! error.
 
 mod text;
 
@@ -113,11 +114,11 @@ pub struct Study {
     pub seed: u64,
 }
 
-/// Bytes of the default transfer: so many bandwidth-delay products, and at least [`LEAST_SIZE`]. Long enough for every
-/// startup to end on its own, short enough that how it ended still shows in the time it took.
+/// Bytes of the default transfer: so many bandwidth-delay products, and at least [`LEAST_SIZE`]. Long enough
+/// for every startup to end on its own, short enough that how it ended still shows in the time it took.
 const DEFAULT_BDPS: u64 = 20;
-/// Over an ensemble, also so many times what the largest path holds ([`PathSpec::most_held`]): slow start has delivered twice
-/// that when its first loss is found, since it sends two bytes for each that is delivered.
+/// Over an ensemble, also so many times what the largest path holds ([`PathSpec::most_held`]): slow start has
+/// delivered twice that when its first loss is found, since it sends two bytes for each that is delivered.
 const DEFAULT_HELD: u64 = 3;
 const LEAST_SIZE: u64 = 10_000_000;
 /// Time given to applications that have no size.
@@ -126,8 +127,8 @@ const DEFAULT_DURATION: Span = Span::secs(30);
 const PATIENCE: u64 = 10;
 /// No flow is observed longer than this, whatever its size and rate, so that every run ends.
 const LONGEST_DURATION: Span = Span::secs(86_400);
-/// All flows of a run together are observed no longer than this: what arrives is counted in bins of time, 35 MB for a flow and a
-/// day.
+/// All flows of a run together are observed no longer than this: what arrives is counted in bins of time, 35
+/// MB for a flow and a day.
 const MOST_OBSERVED: Span = Span::secs(4 * 86_400);
 /// The most rows that a table or a page is made of: they are held, some kilobytes each.
 const MOST_ROWS: usize = 100_000;
@@ -312,7 +313,8 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     if !matches!(app, app::Kind::Bulk { .. }) && direction == Direction::Upload {
         return Err(bad("against", text, format!("a {name} client without /up: its data is downloaded")));
     }
-    // The server of a client runs the default. The name of an avoidance stands for it with the startup before it.
+    // The server of a client runs the default. The name of an avoidance stands for it with the startup before
+    // it.
     let contender = if let app::Kind::Bulk { .. } = app {
         match avoidance::REGISTRY.iter().find(|a| a.name == split(name).0) {
             Some(a) => Contender::read("against", a.before, name)?,
@@ -381,8 +383,8 @@ impl Study {
         Self::with_files(text, contenders, files)
     }
 
-    /// Checks everything but the startups and the avoidance, which an engine has read. Files it names are relative to
-    /// `root`.
+    /// Checks everything but the startups and the avoidance, which an engine has read. Files it names are
+    /// relative to `root`.
     pub fn of(
         text: &StudyText,
         contenders: Vec<Contender>,

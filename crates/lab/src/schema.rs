@@ -1,4 +1,5 @@
-//! JSON Schemas of what is written, from its types and their doc comments. Tests hold the files of the repository to them.
+//! JSON Schemas of what is written, from its types and their doc comments. Tests hold the files of the
+//! repository to them.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -8,7 +9,8 @@ use serde_json::ser::{PrettyFormatter, Serializer as Json};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Returns the names of the fields of `T` in their order, as JSON has them; none if it is no structure, or has flattened fields.
+/// Returns the names of the fields of `T` in their order, as JSON has them; none if it is no structure, or
+/// has flattened fields.
 pub fn fields<T: for<'de> serde::Deserialize<'de>>() -> &'static [&'static str] {
     struct Asked<'a>(&'a mut &'static [&'static str]);
     impl<'de> Deserializer<'de> for Asked<'_> {
@@ -36,8 +38,9 @@ pub fn fields<T: for<'de> serde::Deserialize<'de>>() -> &'static [&'static str] 
     names
 }
 
-/// Returns the JSON Schema (draft 2020-12) of what is written for a `T`, as the text of a file. Every type stands where it is
-/// used. Properties are in the order of `order`; then those that are always there in the order of their fields; then the others.
+/// Returns the JSON Schema (draft 2020-12) of what is written for a `T`, as the text of a file. Every type
+/// stands where it is used. Properties are in the order of `order`; then those that are always there in the
+/// order of their fields; then the others.
 ///
 /// # Panics
 /// If a schema has no JSON form, which is a defect.
@@ -65,8 +68,8 @@ pub fn hold(schema: &str, file: &Path) {
     assert!(there == schema, "{} is not what its types say (make bless)", file.display());
 }
 
-/// Brings a schema into the form of the files: without formats, defaults and the marks of Markdown; objects are closed; a choice
-/// of simple types is one type.
+/// Brings a schema into the form of the files: without formats, defaults and the marks of Markdown; objects
+/// are closed; a choice of simple types is one type.
 fn tidy(schema: &mut Value) {
     if let Value::Array(all) = schema {
         all.iter_mut().for_each(tidy);
@@ -136,7 +139,8 @@ impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Value::Object(o) = self.schema else { return self.schema.serialize(s) };
         let keys = KEYS.into_iter().filter(|k| o.contains_key(*k));
-        // Sorted, as the order of a map depends on a feature that another crate may turn on (`preserve_order`).
+        // Sorted, as the order of a map depends on a feature that another crate may turn on
+        // (`preserve_order`).
         let mut others: Vec<&str> = o.keys().map(String::as_str).filter(|k| !KEYS.contains(k)).collect();
         others.sort_unstable();
         let mut map = s.serialize_map(None)?;

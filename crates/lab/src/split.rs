@@ -1,9 +1,9 @@
 //! Finds which drawn quantity decides how a startup ends.
 //!
-//! Over an ensemble each run has a class and the values it drew. [`split`] looks for the one quantity and threshold that
-//! give the class of the most runs, if each side of the threshold is taken to have one class. It reports one only if fewer
-//! than 1 in 100 random orders of the classes have a split as good: over many quantities and thresholds, chance alone
-//! always finds some split.
+//! Over an ensemble each run has a class and the values it drew. [`split`] looks for the one quantity and
+//! threshold that give the class of the most runs, if each side of the threshold is taken to have one class.
+//! It reports one only if fewer than 1 in 100 random orders of the classes have a split as good: over many
+//! quantities and thresholds, chance alone always finds some split.
 
 use crate::random::Stream;
 use crate::record::{Class, Row};
@@ -155,8 +155,7 @@ pub fn key(field: &str) -> &str {
 }
 
 impl Split {
-    /// `search leaves slow start late where rate is above 112 Mbit/s, and leaves slow start early below it: true of 28 of 30 runs (93 %; without
-    /// the split: 60 %).`
+    /// `search leaves slow start late where rate is above 112 Mbit/s, and leaves slow start early below it: true of 28 of 30 runs (93 %; without the split: 60 %).`
     fn sentence(&self, labels: &[String]) -> String {
         let leaves = |class: Class| class.verb(labels.len() > 1);
         let percent = |n: usize| (100.0 * n as f64 / self.runs as f64).round();

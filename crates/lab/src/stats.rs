@@ -13,7 +13,8 @@ pub struct Median {
     pub high: f64,
 }
 
-/// Returns the `q`-quantile (0 to 1) by linear interpolation between order statistics; `None` if there are no values.
+/// Returns the `q`-quantile (0 to 1) by linear interpolation between order statistics; `None` if there are no
+/// values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut v: Vec<f64> = values.to_vec();
     v.sort_by(f64::total_cmp);
@@ -22,9 +23,9 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(lo + (hi - lo) * at.fract())
 }
 
-/// The median with its distribution-free 95 % interval: the narrowest symmetric pair of order statistics whose binomial
-/// coverage reaches it (Conover, Practical Nonparametric Statistics, 3.2). With fewer than six values none does, and the
-/// interval is the whole range.
+/// The median with its distribution-free 95 % interval: the narrowest symmetric pair of order statistics
+/// whose binomial coverage reaches it (Conover, Practical Nonparametric Statistics, 3.2). With fewer than six
+/// values none does, and the interval is the whole range.
 pub fn median(values: &[f64]) -> Option<Median> {
     let mid = quantile(values, 0.5)?;
     let mut v = values.to_vec();
@@ -60,8 +61,8 @@ impl Median {
 /// Fewest pairs whose median difference has a 95 % interval.
 pub const FEWEST_PAIRS: usize = 6;
 
-/// The mean, with Student's 95 % interval; `None` if there are no values. The interval assumes values that are spread about
-/// evenly around their mean.
+/// The mean, with Student's 95 % interval; `None` if there are no values. The interval assumes values that
+/// are spread about evenly around their mean.
 pub fn mean(values: &[f64]) -> Option<Median> {
     let n = values.len() as f64;
     values.first()?;
@@ -71,8 +72,9 @@ pub fn mean(values: &[f64]) -> Option<Median> {
     Some(Median { mid, low: mid - half, high: mid + half })
 }
 
-/// Half the width of the 95 % interval of a mean of `n` values, in standard errors (Student, Biometrika 6, 1908). Above
-/// nine degrees of freedom: the expansion of Abramowitz & Stegun, 26.7.5, to its third term. 0 for a single value.
+/// Half the width of the 95 % interval of a mean of `n` values, in standard errors (Student, Biometrika 6,
+/// 1908). Above nine degrees of freedom: the expansion of Abramowitz & Stegun, 26.7.5, to its third term. 0
+/// for a single value.
 pub fn student(n: usize) -> f64 {
     const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     let z = 1.96_f64;

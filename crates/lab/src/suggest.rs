@@ -2,7 +2,8 @@
 
 /// Least similarity (Jaro-Winkler) of a suggestion, the same that clap uses for arguments.
 const SIMILAR: f64 = 0.7;
-/// Similarity of names that are one edit or one swap of neighbours apart. Jaro-Winkler rates short ones too low.
+/// Similarity of names that are one edit or one swap of neighbours apart. Jaro-Winkler rates short ones too
+/// low.
 const ONE_EDIT: f64 = 0.95;
 
 /// Returns ` (did you mean "search"?)` for the most similar of `names`, or nothing if none is similar.

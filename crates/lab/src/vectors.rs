@@ -1,14 +1,15 @@
-//! Vectors for ports: what happens on one connection after another, event by event, and what a controller of this project
-//! makes of it, so that an implementation in another language can be checked against ours.
+//! Vectors for ports: what happens on one connection after another, event by event, and what a controller of
+//! this project makes of it, so that an implementation in another language can be checked against ours.
 //!
-//! A case is a connection over a modelled bottleneck: packets of 1000 bytes, 10 Mbit/s, 50 ms, one ACK a packet, packet
-//! numbers as marks. The case fixes the queue, what the host knows, and what goes wrong. Every startup runs through every case.
-//! Nothing is random, but for the controllers that draw (BBR), whose seed is 1.
+//! A case is a connection over a modelled bottleneck: packets of 1000 bytes, 10 Mbit/s, 50 ms, one ACK a
+//! packet, packet numbers as marks. The case fixes the queue, what the host knows, and what goes wrong. Every
+//! startup runs through every case. Nothing is random, but for the controllers that draw (BBR), whose seed is
+//! 1.
 //!
-//! [`write()`] makes JSON lines. The first of a case has `case`, `startup`, `avoidance`, `mss`, `iw`. Each further one is a call:
-//! `event`, `facts` (those that differ from the call before; a null is unknown), the arguments under the event's own key, and the
-//! state after it: `cwnd`, `ssthresh` (null: arbitrarily high), `pace`, `wake_ns`, and `exit` where the startup left. Times are
-//! nanoseconds, sizes bytes, rates bit/s.
+//! [`write()`] makes JSON lines. The first of a case has `case`, `startup`, `avoidance`, `mss`, `iw`. Each
+//! further one is a call: `event`, `facts` (those that differ from the call before; a null is unknown), the
+//! arguments under the event's own key, and the state after it: `cwnd`, `ssthresh` (null: arbitrarily high),
+//! `pace`, `wake_ns`, and `exit` where the startup left. Times are nanoseconds, sizes bytes, rates bit/s.
 
 use serde_json::{Map, Value, json};
 use slowstart::control::{Change, Checked, Controller};

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is written under a temporary name beside its own, and gets its own when it is complete. Neither name is
-/// followed if it is a symbolic link: a link is replaced. What is not completed is removed.
+/// A file that is written under a temporary name beside its own, and gets its own when it is complete.
+/// Neither name is followed if it is a symbolic link: a link is replaced. What is not completed is removed.
 #[derive(Debug)]
 pub struct WholeFile {
     target: PathBuf,
@@ -14,7 +14,8 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Begins the file `target` under the name `temporary`, on the same file system. What has that name is replaced.
+    /// Begins the file `target` under the name `temporary`, on the same file system. What has that name is
+    /// replaced.
     ///
     /// # Errors
     /// If it cannot be created.

@@ -1,6 +1,7 @@
-//! The test cases in the appendix of draft-ietf-ccwg-bbr (head of August 2026, commit 4ce5e87) that need a network, over paths of
-//! the simulator. Those of the controller alone are in `crates/slowstart/tests/scripts/bbr3.rs`: exits by loss while the
-//! application limits the sender, never leaving without loss, `ProbeRTT` in Startup.
+//! The test cases in the appendix of draft-ietf-ccwg-bbr (head of August 2026, commit 4ce5e87) that need a
+//! network, over paths of the simulator. Those of the controller alone are in
+//! `crates/slowstart/tests/scripts/bbr3.rs`: exits by loss while the application limits the sender, never
+//! leaving without loss, `ProbeRTT` in Startup.
 
 mod common;
 
@@ -100,7 +101,8 @@ fn drain_paces_at_half_and_ends_at_the_product() {
 fn drain_ends_after_three_rounds_where_the_bandwidth_falls() {
     let steady = samples("rate=20Mbit rtt=40ms queue=10bdp", 3);
     let began = visit(&steady, "drain", 0.0).0[0].time_s;
-    // The draft's tenth less is not enough for a queue to stand over three rounds at half the pace: it is nine tenths less here.
+    // The draft's tenth less is not enough for a queue to stand over three rounds at half the pace: it is
+    // nine tenths less here.
     let all = samples(&format!("schedule=0s:20Mbit,{began:.3}s:2Mbit rtt=40ms queue=10bdp"), 6);
     let (drain, next) = visit(&all, "drain", 0.0);
     let last = drain.last().expect("one ACK");
@@ -146,7 +148,8 @@ fn down_goes_to_refill_if_the_flight_does_not_fall() {
     let steady = samples("rate=20Mbit rtt=40ms queue=20bdp", 8);
     let probe = visit(&steady, "probe-bw-up", 0.0).0[0].time_s;
     let began = visit(&steady, "probe-bw-down", probe).0[0].time_s;
-    // As the draft says, but for the size of the step: at 90 % of an estimate that is 10 % too high the queue still drains.
+    // As the draft says, but for the size of the step: at 90 % of an estimate that is 10 % too high the queue
+    // still drains.
     let all = samples(&format!("schedule=0s:20Mbit,{began:.3}s:15Mbit rtt=40ms queue=20bdp"), 16);
     let (down, next) = visit(&all, "probe-bw-down", began - 0.02);
     assert_eq!(next, "probe-bw-refill");
@@ -314,7 +317,8 @@ fn samples_of_a_limited_application_do_not_lower_the_bandwidth() {
     let mut e = engine("rate=20Mbit rtt=40ms queue=4bdp", Kind::External { size: 100_000_000 });
     e.write(FlowId(0), 6_000_000);
     let refilled = |e: &Engine| e.trace.samples.last().is_some_and(|s| s.phase == "probe-bw-refill");
-    // One BDP at a time keeps the link busy until the refill begins; then the application writes 5 kB in 10 ms.
+    // One BDP at a time keeps the link busy until the refill begins; then the application writes 5 kB in 10
+    // ms.
     while !refilled(&e) && e.now() < Instant::ZERO + Span::secs(20) {
         e.write(FlowId(0), 25_000);
         let next = e.now() + Span::millis(10);

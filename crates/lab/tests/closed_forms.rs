@@ -1,10 +1,11 @@
-//! Closed forms for standard slow start in an ideal world, and what the engine measures: `docs/evidence/algorithms.md` 6.3, the
-//! `HyStart` paper's Figure 1, and the conservation laws of a simulator.
+//! Closed forms for standard slow start in an ideal world, and what the engine measures:
+//! `docs/evidence/algorithms.md` 6.3, the `HyStart` paper's Figure 1, and the conservation laws of a
+//! simulator.
 //!
-//! A window that doubles in each RTT fills path and buffer at `1 + b` BDP. The first drop is detected one RTT (of a
-//! full queue) later, in which the window grows by the factor `g` once more: it peaks at `g (1 + b)`, and `(g - 1) (1 +
-//! b)` is dropped. `g` is 2 if each packet is acknowledged, and 3/2 if every second one is and each ACK grows the
-//! window by one segment.
+//! A window that doubles in each RTT fills path and buffer at `1 + b` BDP. The first drop is detected one RTT
+//! (of a full queue) later, in which the window grows by the factor `g` once more: it peaks at `g (1 + b)`,
+//! and `(g - 1) (1 + b)` is dropped. `g` is 2 if each packet is acknowledged, and 3/2 if every second one is
+//! and each ACK grows the window by one segment.
 
 mod common;
 
@@ -18,7 +19,8 @@ use slowstart_lab::tcp::profile::Profile;
 /// One ACK for every second packet, each worth one segment (`ideal` counts ACKs).
 const EVERY_SECOND: &[(&str, &str)] = &[("ack", "delayed")];
 
-/// Returns the window when the first loss was detected, and the number of packets dropped of those sent until then.
+/// Returns the window when the first loss was detected, and the number of packets dropped of those sent until
+/// then.
 fn overshoot(path: &str, profile: Profile) -> (f64, f64) {
     let e = run_to_exit(path, vec![flow("standard", profile)], Span::secs(60));
     let truth = &e.flows[0].truth;
@@ -35,7 +37,8 @@ fn within(what: &str, got: f64, want: f64, share: f64) {
 
 const LINK: &str = "rate=400Mbit rtt=360ms ack_jitter=0";
 
-/// The sender of the `HyStart` paper: packets of 1460 bytes on the wire, an initial window of 3 (Linux 2.6.23).
+/// The sender of the `HyStart` paper: packets of 1460 bytes on the wire, an initial window of 3 (Linux
+/// 2.6.23).
 fn of_2_6(knobs: &[(&str, &str)]) -> Profile {
     let mut profile = Profile { iw: 3, ..with(Profile::IDEAL, &[("timestamps", "off"), ("mss", "1420")]) };
     for (key, value) in knobs {
@@ -57,17 +60,17 @@ fn the_first_overshoot_is_what_the_buffer_and_the_growth_say() {
     }
 }
 
-/// The closed form assumes that the queue is not empty between rounds when it overflows. If each packet is acknowledged
-/// and the buffer is smaller than a BDP, that depends on where the rounds begin. A round that begins with a window `w`
-/// smaller than the BDP finds the queue empty and fills it with the difference between arrivals (two for each packet
-/// acknowledged) and departures: at a window of `w + b`, not `1 + b`. The loss is detected at twice that, and the pause
-/// between this round and the next, `1 - w`, lets as many packets into the queue that otherwise would have been
-/// dropped.
+/// The closed form assumes that the queue is not empty between rounds when it overflows. If each packet is
+/// acknowledged and the buffer is smaller than a BDP, that depends on where the rounds begin. A round that
+/// begins with a window `w` smaller than the BDP finds the queue empty and fills it with the difference
+/// between arrivals (two for each packet acknowledged) and departures: at a window of `w + b`, not `1 + b`.
+/// The loss is detected at twice that, and the pause between this round and the next, `1 - w`, lets as many
+/// packets into the queue that otherwise would have been dropped.
 ///
-/// From 3 segments of the paper's packets, the round before the overflow ends at 3 * 2^12 = 12,288 packets of a BDP of
-/// 12,329, which is why the table has 2.99 and 1.49. From 10 full packets it ends at 10 * 2^10 = 10,240 of 12,000, and
-/// half a BDP of buffer gives 2.71 and 1.21. A buffer of one BDP or more overflows in a round that began with a full
-/// path, whatever `w`.
+/// From 3 segments of the paper's packets, the round before the overflow ends at 3 * 2^12 = 12,288 packets of
+/// a BDP of 12,329, which is why the table has 2.99 and 1.49. From 10 full packets it ends at 10 * 2^10 =
+/// 10,240 of 12,000, and half a BDP of buffer gives 2.71 and 1.21. A buffer of one BDP or more overflows in a
+/// round that began with a full path, whatever `w`.
 #[test]
 fn a_buffer_below_the_bdp_overflows_earlier_if_the_queue_has_emptied() {
     let bdp = 12_000.0;
@@ -82,8 +85,9 @@ fn a_buffer_below_the_bdp_overflows_earlier_if_the_queue_has_emptied() {
     }
 }
 
-/// Ha & Rhee 2008, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 packets and 12,330 are lost.
-/// The BDP is that of packets of 1460 bytes on the wire, without timestamps: 400 Mbit/s * 360 ms / 1460 B = 12,329.
+/// Ha & Rhee 2008, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 packets and 12,330
+/// are lost. The BDP is that of packets of 1460 bytes on the wire, without timestamps: 400 Mbit/s * 360 ms /
+/// 1460 B = 12,329.
 #[test]
 fn figure_1_of_the_hystart_paper() {
     let (peak, drops) = overshoot(&format!("{LINK} queue=12333packets"), of_2_6(EVERY_SECOND));
@@ -112,7 +116,8 @@ fn with_every_second_packet_acknowledged_the_window_grows_by_half() {
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
         let cwnd = e.flows[0].ends[End::Server].tx.control().state().cwnd.0 / 1448;
         assert!((least..=most).contains(&cwnd), "after {n} round trips: {cwnd}, not {least} to {most}");
-        // The ACK of the odd packet of a flight waits for the timer, and so may that of the packets it releases.
+        // The ACK of the odd packet of a flight waits for the timer, and so may that of the packets it
+        // releases.
         least = cwnd + (cwnd - 2) / 2;
         most = cwnd + cwnd / 2 + 1;
     }
@@ -155,7 +160,8 @@ fn cubic_keeps_a_link_with_one_bdp_of_buffer_busy() {
         e.run(Instant::ZERO + Span::secs(40));
         let f = &e.flows[0];
         assert!(f.truth.dropped > 0, "the buffer overflows now and then");
-        // Every packet that arrives is new, except for spurious retransmissions, which do not occur on this path.
+        // Every packet that arrives is new, except for spurious retransmissions, which do not occur on this
+        // path.
         let packets = arrived(f) - before;
         assert!((119_990..=120_001).contains(&packets), "{name}: {packets} of 120000");
         let useful = f.ends[End::Server].tx.board().delivered / 1448;
@@ -163,8 +169,8 @@ fn cubic_keeps_a_link_with_one_bdp_of_buffer_busy() {
     }
 }
 
-/// Sent = delivered + dropped + in flight, at several times of an overloaded run: the packets in flight have arrived,
-/// and no others, when the current queue has drained and the propagation delay has passed.
+/// Sent = delivered + dropped + in flight, at several times of an overloaded run: the packets in flight have
+/// arrived, and no others, when the current queue has drained and the propagation delay has passed.
 #[test]
 fn packets_are_conserved() {
     for path in ["rate=20Mbit rtt=60ms queue=40packets", "rate=20Mbit rtt=60ms queue=1bdp loss=1%"] {

@@ -1,9 +1,10 @@
-//! The same study gives the same bytes: twice, on one thread and on two, in debug and in release, today and after a
-//! change that meant no harm.
+//! The same study gives the same bytes: twice, on one thread and on two, in debug and in release, today and
+//! after a change that meant no harm.
 //!
-//! The rows of `data/golden.jsonl` are what the tree gave when it was last looked at; both profiles of the compiler are
-//! held against them. A change that is meant writes them anew: `SLOWSTART_BLESS=1 cargo test -p slowstart-lab --test
-//! determinism`, and the difference is for the reviewer to read.
+//! The rows of `data/golden.jsonl` are what the tree gave when it was last looked at; both profiles of the
+//! compiler are held against them. A change that is meant writes them anew:
+//! `SLOWSTART_BLESS=1 cargo test -p slowstart-lab --test determinism`, and the difference is for the reviewer
+//! to read.
 
 mod common;
 
@@ -97,8 +98,8 @@ fn done(mut e: Engine) -> String {
     flows.collect::<String>() + &format!("{:?} {:?} {:?} {packets:?}", e.now(), e.cost, e.trace)
 }
 
-/// One end is ahead of the other while an engine runs, and nothing shows it: not with data both ways, requests and
-/// answers, delays of their own, nor where hardly anything takes time.
+/// One end is ahead of the other while an engine runs, and nothing shows it: not with data both ways,
+/// requests and answers, delays of their own, nor where hardly anything takes time.
 #[test]
 fn the_order_of_time_is_kept_though_one_end_runs_ahead() {
     let flows = |first: Direction| {
@@ -183,7 +184,8 @@ fn debug_and_release_agree_with_the_golden_rows() {
     assert_eq!(got.lines().count(), want.lines().count());
 }
 
-/// What the server of the first flow had written each time all of it was acknowledged: the sizes its application drew.
+/// What the server of the first flow had written each time all of it was acknowledged: the sizes its
+/// application drew.
 fn sizes(e: &mut Engine) -> Vec<u64> {
     let mut all = Vec::new();
     e.run_until(Instant::ZERO + Span::secs(60), |e| {

@@ -59,8 +59,8 @@ fn every_byte_arrives_and_a_seed_is_a_run() {
 #[test]
 fn a_look_ahead_changes_nothing_where_packets_overtake() {
     for path in PATHS {
-        // More than four delays of their own: arrivals are then pending in a heap, and the event of a packet that was
-        // overtaken stays there.
+        // More than four delays of their own: arrivals are then pending in a heap, and the event of a packet
+        // that was overtaken stays there.
         for extra in [1, 6] {
             let flows: Vec<FlowSpec> = (0..extra)
                 .map(|i| FlowSpec {

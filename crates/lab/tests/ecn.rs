@@ -1,4 +1,5 @@
-//! Explicit congestion notification end to end: marks of a path, feedback of the receiver, response of the sender.
+//! Explicit congestion notification end to end: marks of a path, feedback of the receiver, response of the
+//! sender.
 
 mod common;
 
@@ -11,7 +12,8 @@ use slowstart_lab::scenario;
 use slowstart_lab::tcp::ecn::Feedback;
 use slowstart_lab::tcp::profile::Profile;
 
-/// 100 Mbit/s and 20 ms hold 167 packets; a packet takes 0.12 ms. What waits for more than a millisecond is marked.
+/// 100 Mbit/s and 20 ms hold 167 packets; a packet takes 0.12 ms. What waits for more than a millisecond is
+/// marked.
 const MARKING: &str = "rate=100Mbit rtt=20ms queue=4bdp mark=1ms";
 
 fn download(startup: &str, avoidance: &str, ecn: &str) -> FlowSpec {
@@ -83,8 +85,8 @@ fn accurate_feedback_counts_each_marked_packet() {
     }
 }
 
-/// DCTCP and Prague keep the queue near a threshold of BDP / 7, and the link busy (Alizadeh et al. 2010, section 3.3: a
-/// threshold above that suffices). A response as to a loss does not.
+/// DCTCP and Prague keep the queue near a threshold of BDP / 7, and the link busy (Alizadeh et al. 2010,
+/// section 3.3: a threshold above that suffices). A response as to a loss does not.
 #[test]
 fn a_scalable_response_keeps_the_queue_short_and_the_link_busy() {
     let figures = |avoidance: &str, ecn: &str| {
@@ -135,7 +137,8 @@ fn abe_reduces_the_window_less_for_a_mark() {
     }
 }
 
-/// The option counts bytes: where ACKs are thinned so that the three bits of the ACE field go around, it tells how often.
+/// The option counts bytes: where ACKs are thinned so that the three bits of the ACE field go around, it
+/// tells how often.
 #[test]
 fn the_option_counts_marked_bytes_where_the_field_goes_around() {
     // Receive offload merges up to 45 packets into one acknowledgement.

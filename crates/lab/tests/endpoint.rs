@@ -1,5 +1,5 @@
-//! Scripts of segments against one endpoint, as in packetdrill: handshake, windows, sequence numbers, the receiver's
-//! ACKs, and the close. For losses see `recovery.rs`.
+//! Scripts of segments against one endpoint, as in packetdrill: handshake, windows, sequence numbers, the
+//! receiver's ACKs, and the close. For losses see `recovery.rs`.
 //!
 //! The sequence numbers of both ends wrap within the first segments of every script.
 
@@ -137,8 +137,9 @@ fn a_syn_is_given_up_after_its_last_timer() {
     }
 }
 
-/// RFC 7323 §4, RFC 6298 §5.7: after two SYN-ACKs, only the timestamp shows which was acknowledged. If the first: the
-/// RTT of the path is 1.5 s. If the second: the first was lost, and data begins with a timeout of 3 s.
+/// RFC 7323 §4, RFC 6298 §5.7: after two SYN-ACKs, only the timestamp shows which was acknowledged. If the
+/// first: the RTT of the path is 1.5 s. If the second: the first was lost, and data begins with a timeout of
+/// 3 s.
 #[test]
 fn the_timestamp_tells_which_syn_ack_was_answered() {
     for (echo, srtt, rto) in [(1000, Some(1500), 4500), (2000, None, 3000)] {
@@ -152,8 +153,9 @@ fn the_timestamp_tells_which_syn_ack_was_answered() {
     }
 }
 
-/// RFC 6298 §3, RFC 7323 §4: the peer's SYN arrives again after 500 ms, because the path is longer than the peer's timeout, and
-/// is answered again. The ACK comes at the same moment. Only the timestamp shows that it is of the first SYN-ACK.
+/// RFC 6298 §3, RFC 7323 §4: the peer's SYN arrives again after 500 ms, because the path is longer than the
+/// peer's timeout, and is answered again. The ACK comes at the same moment. Only the timestamp shows that it
+/// is of the first SYN-ACK.
 #[test]
 fn a_repeated_syn_does_not_shorten_the_rtt_of_the_handshake() {
     for (echo, srtt) in [(1000, Some(500)), (1500, None)] {
@@ -236,8 +238,8 @@ fn the_peers_window_is_never_exceeded() {
     assert_eq!(s.data(), [7]);
 }
 
-/// RFC 9293 §3.8.6.1, `tcp_send_probe0`: a closed window is probed after a timeout, which doubles each time, with a
-/// sequence number already acknowledged.
+/// RFC 9293 §3.8.6.1, `tcp_send_probe0`: a closed window is probed after a timeout, which doubles each time,
+/// with a sequence number already acknowledged.
 #[test]
 fn a_closed_window_is_probed() {
     let mut s = established();
@@ -326,7 +328,8 @@ fn numbers_wrap_in_data_blocks_and_acknowledgements() {
 
 // Receiving.
 
-/// RFC 2018 §4: the newest block first, as many as fit beside a timestamp. RFC 2883 §4: a duplicate before all.
+/// RFC 2018 §4: the newest block first, as many as fit beside a timestamp. RFC 2883 §4: a duplicate before
+/// all.
 #[test]
 fn blocks_are_reported_newest_first_and_duplicates_before_them() {
     let mut s = established();
@@ -435,8 +438,8 @@ fn a_reset_ends_the_connection() {
     assert_eq!(s.now, Instant(BEGIN.0));
 }
 
-/// Debug builds process one of eight expected ACKs by the general path too and compare the results. Here they must have
-/// done so, over a transfer with slow start, losses and recoveries.
+/// Debug builds process one of eight expected ACKs by the general path too and compare the results. Here they
+/// must have done so, over a transfer with slow start, losses and recoveries.
 #[cfg(debug_assertions)]
 #[test]
 fn expected_acks_are_compared_with_the_general_path() {

@@ -1,8 +1,8 @@
-//! ESS and `HyStart` on the eight networks of the ESS paper's Table 1, in packets of 400 bytes: section 6.2 of
-//! `docs/evidence/algorithms.md`, with profile `ideal` and an infinite queue.
+//! ESS and `HyStart` on the eight networks of the ESS paper's Table 1, in packets of 400 bytes: section 6.2
+//! of `docs/evidence/algorithms.md`, with profile `ideal` and an infinite queue.
 //!
-//! The windows of 6.2 include the growth of the ACK at which the startup exits, as in 6.1. Its times count from when
-//! data begins to flow, one and a half RTTs after the client connects.
+//! The windows of 6.2 include the growth of the ACK at which the startup exits, as in 6.1. Its times count
+//! from when data begins to flow, one and a half RTTs after the client connects.
 
 mod common;
 
@@ -38,7 +38,8 @@ impl Network {
         e.flows[0].truth.exit.expect("an exit")
     }
 
-    /// The exit reason, the window in BDP with the growth of the exit's ACK, and the time since data began, ms.
+    /// The exit reason, the window in BDP with the growth of the exit's ACK, and the time since data began,
+    /// ms.
     fn found(&self, startup: &str) -> (Exit, f64, f64) {
         let e = self.exit(startup);
         let window = (e.detected_cwnd.0 as f64 / MSS as f64 + 1.0) / self.bdp();
@@ -49,14 +50,15 @@ impl Network {
 /// A window in BDP and a time in ms.
 type Cell = (f64, Option<f64>);
 
-/// For each network, Mbit/s and ms; then for `ess`, `hystart` and `hystart-ns3` the window in BDP and the time in ms.
-/// 6.2 has times for three networks only.
+/// For each network, Mbit/s and ms; then for `ess`, `hystart` and `hystart-ns3` the window in BDP and the
+/// time in ms. 6.2 has times for three networks only.
 ///
-/// One figure differs from 6.2, which has 3.01 BDP and 819 ms for ns-3 at 10 Mbit/s and 102 ms. A train of the 320
-/// packets of that round has 319 gaps of 0.32 ms, 102.08 ms, less than the minimum RTT of 102.32 ms; the train of the
-/// next round exceeds it at its 320th packet, at a window of 960. But in ns-3, as in Linux before 5.16, the ACK that
-/// begins a round counts with the round before, whose train becomes 102.4 ms long: the exit is one round earlier, at
-/// 640 and one packet. In the other networks no such ACK falls between the two.
+/// One figure differs from 6.2, which has 3.01 BDP and 819 ms for ns-3 at 10 Mbit/s and 102 ms. A train of
+/// the 320 packets of that round has 319 gaps of 0.32 ms, 102.08 ms, less than the minimum RTT of 102.32 ms;
+/// the train of the next round exceeds it at its 320th packet, at a window of 960. But in ns-3, as in Linux
+/// before 5.16, the ACK that begins a round counts with the round before, whose train becomes 102.4 ms long:
+/// the exit is one round earlier, at 640 and one packet. In the other networks no such ACK falls between the
+/// two.
 const TABLE: [(u64, u64, [Cell; 3]); 8] = [
     (10, 12, [(1.56, Some(37.0)), (1.63, Some(43.0)), (2.13, Some(49.0))]),
     (5, 22, [(1.61, None), (1.13, None), (2.24, None)]),
@@ -96,7 +98,8 @@ fn ess_is_done_in_three_round_trips() {
         let net = Network { mbit, rtt_ms };
         let (_, _, t) = net.found("ess");
         let rounds = t / rtt_ms as f64;
-        // Data, its ACKs, the selected packet's RTT, and that of the next; less the half RTT in which data arrives.
+        // Data, its ACKs, the selected packet's RTT, and that of the next; less the half RTT in which data
+        // arrives.
         assert!((2.5..=3.6).contains(&rounds), "{mbit} Mbit/s, {rtt_ms} ms: {rounds}");
     }
 }
@@ -111,8 +114,8 @@ fn a_paced_jump_leaves_where_a_burst_does() {
     }
 }
 
-/// With equation (2) read over the whole cycle, the rate is one window per RTT and the target never exceeds the window:
-/// the startup exits at the end of the first cycle, at twice the initial window.
+/// With equation (2) read over the whole cycle, the rate is one window per RTT and the target never exceeds
+/// the window: the startup exits at the end of the first cycle, at twice the initial window.
 #[test]
 fn only_the_train_jumps() {
     for (mbit, rtt_ms, _) in TABLE {

@@ -1,14 +1,15 @@
-//! Exit points of `HyStart` and SEARCH without loss: the tables of `docs/evidence/algorithms.md` 6.1 and 6.1b, in BDPs of 1500-byte
-//! packets, with profile `ideal` and an infinite queue.
+//! Exit points of `HyStart` and SEARCH without loss: the tables of `docs/evidence/algorithms.md` 6.1 and
+//! 6.1b, in BDPs of 1500-byte packets, with profile `ideal` and an infinite queue.
 //!
-//! The tables are printed to a hundredth of a BDP, and their window includes the growth of the ACK at which the startup
-//! exits; ours is the window before that ACK. So ours plus that growth, one packet or two, must equal the printed
-//! figure to within its rounding and the growth of one more ACK, which is less than the packets that one ACK releases.
+//! The tables are printed to a hundredth of a BDP, and their window includes the growth of the ACK at which
+//! the startup exits; ours is the window before that ACK. So ours plus that growth, one packet or two, must
+//! equal the printed figure to within its rounding and the growth of one more ACK, which is less than the
+//! packets that one ACK releases.
 //!
-//! Table 6.1b needs one parameter: its receiver has no timer for the odd packet of a flight, which waits for the next
-//! flight (`delack` longer than the RTT; RFC 1122 allows 500 ms). With the 40 ms timer of Linux an odd packet gets an
-//! ACK of its own, growth is a little faster and trains differ; those figures are ours, and are tested below beside the
-//! table's.
+//! Table 6.1b needs one parameter: its receiver has no timer for the odd packet of a flight, which waits for
+//! the next flight (`delack` longer than the RTT; RFC 1122 allows 500 ms). With the 40 ms timer of Linux an
+//! odd packet gets an ACK of its own, growth is a little faster and trains differ; those figures are ours,
+//! and are tested below beside the table's.
 
 mod common;
 
@@ -52,8 +53,8 @@ const NETWORKS: [Network; 5] = [
 /// Half a hundredth of a BDP: the rounding of the tables' two decimals.
 const ROUNDING: f64 = 0.005;
 
-/// Prints our value beside the table's; returns the line if they differ by more than its rounding and the growth of one
-/// ACK.
+/// Prints our value beside the table's; returns the line if they differ by more than its rounding and the
+/// growth of one ACK.
 fn compare(net: &Network, what: &str, ours: Option<f64>, earns: f64, table: Option<f64>) -> Option<String> {
     let bdp = net.bdp();
     let show = |v: Option<f64>| v.map_or("never".to_string(), |v| format!("{v:.4}"));
@@ -111,8 +112,8 @@ fn byte_and_ack_counting_agree_if_each_packet_is_acknowledged() {
     }
 }
 
-/// The drain changes the window with which SEARCH exits, not when it decides: down to what was delivered in the last
-/// initial RTT, three bins of 0.35 RTT, at the link's rate.
+/// The drain changes the window with which SEARCH exits, not when it decides: down to what was delivered in
+/// the last initial RTT, three bins of 0.35 RTT, at the link's rate.
 #[test]
 fn the_drain_decides_at_the_same_time_and_exits_with_the_bdp() {
     for net in &NETWORKS {
@@ -122,8 +123,8 @@ fn the_drain_decides_at_the_same_time_and_exits_with_the_bdp() {
         assert_eq!(plain.exit_cwnd, plain.detected_cwnd);
         assert_eq!((plain.why, drained.why), (Exit::RateFlat, Exit::RateFlat));
         let left = drained.exit_cwnd.0 as f64 / 1448.0 / net.bdp();
-        // Bins are sized by the first RTT sample, which includes the transmission time of a packet; one ACK at each
-        // edge.
+        // Bins are sized by the first RTT sample, which includes the transmission time of a packet; one ACK
+        // at each edge.
         let edges = 2.0 / net.bdp();
         let first = 1.0 + 12.0 / (net.mbit * net.rtt_ms) as f64;
         assert!((left - 1.05 * first).abs() <= edges, "{left} BDP");
@@ -173,12 +174,12 @@ fn table_6_1b_every_second_packet_acknowledged() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// With the delayed-ACK timer of Linux, where it is shorter than the RTT: the last packet of a flight of odd size is
-/// acknowledged 40 ms late and alone.
+/// With the delayed-ACK timer of Linux, where it is shorter than the RTT: the last packet of a flight of odd
+/// size is acknowledged 40 ms late and alone.
 ///
-/// - SEARCH 2.0 assumes doubling, and its shortfall at a growth of 1.5 is 1 - 1.5/2 = 0.25 without any queue. The late
-///   ACKs count in later bins and raise it above 0.35 as soon as there is enough history: the false exit of the 50
-///   Mbit/s row (where the RTT is 40 ms, so that no timer fires), at some 80 packets.
+/// - SEARCH 2.0 assumes doubling, and its shortfall at a growth of 1.5 is 1 - 1.5/2 = 0.25 without any queue.
+///   The late ACKs count in later bins and raise it above 0.35 as soon as there is enough history: the false
+///   exit of the 50 Mbit/s row (where the RTT is 40 ms, so that no timer fires), at some 80 packets.
 /// - SEARCH 4.0 at 0.35 never exits, with or without the timer: its shortfall stays at 1 - 1/1.5 = 0.33.
 /// - SEARCH 4.0 at 0.26 and `HyStart` exit in the same round as without the timer, or in the one before.
 #[test]

@@ -1,5 +1,5 @@
-//! Fuzz test: whatever segments arrive and whenever, an endpoint in any state does not panic, sends nothing beyond the
-//! peer's window, and does not call its timers endlessly.
+//! Fuzz test: whatever segments arrive and whenever, an endpoint in any state does not panic, sends nothing
+//! beyond the peer's window, and does not call its timers endlessly.
 
 #[path = "common/script.rs"]
 mod script;

@@ -1,6 +1,6 @@
-//! For each mechanism of the endpoint, a check that holds with it and fails without it: a mutation test of the
-//! transport model. `cargo test -p slowstart-lab --test mechanisms -- --nocapture` prints what each check reports
-//! without its mechanism.
+//! For each mechanism of the endpoint, a check that holds with it and fails without it: a mutation test of
+//! the transport model. `cargo test -p slowstart-lab --test mechanisms -- --nocapture` prints what each check
+//! reports without its mechanism.
 //!
 //! A check looks only at the segments of one endpoint and their times.
 
@@ -43,8 +43,8 @@ fn rounds(s: &mut Script, flights: u64, of: u64, from: u64) {
     s.take();
 }
 
-/// RFC 6298 §2 with Linux's bounds: after many equal RTTs the timeout is the smoothed RTT and 200 ms, and doubles each
-/// time.
+/// RFC 6298 §2 with Linux's bounds: after many equal RTTs the timeout is the smoothed RTT and 200 ms, and
+/// doubles each time.
 fn retransmission_timeout(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, ..plain(p) });
     rounds(&mut s, 100, 2, 0);
@@ -106,7 +106,8 @@ fn tail_loss_probe(p: Profile) -> Verdict {
     same("what leaves", s.timed(), vec![(202.0, 4)])
 }
 
-/// RFC 6937 §3 with a reduction to 0.7: while more is in flight than that, 7 segments are sent for every 10 delivered.
+/// RFC 6937 §3 with a reduction to 0.7: while more is in flight than that, 7 segments are sent for every 10
+/// delivered.
 fn proportional_rate_reduction(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(400);
@@ -145,7 +146,8 @@ fn limited_transmit(p: Profile) -> Verdict {
     same("on the second", s.data(), vec![11])
 }
 
-/// RFC 3522, RFC 4015: the timeout was spurious, as the timestamp of the ACK shows; window and threshold are restored.
+/// RFC 3522, RFC 4015: the timeout was spurious, as the timestamp of the ACK shows; window and threshold are
+/// restored.
 fn undo(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, frto: false, ..plain(p) });
     s.write(10);
@@ -155,7 +157,8 @@ fn undo(p: Profile) -> Verdict {
     ensure((10..=20).contains(&s.cwnd()), || format!("afterwards {} segments", s.cwnd()))
 }
 
-/// RFC 5682: the timeout was spurious, as segments show that were not sent again; without a timestamp nothing else does.
+/// RFC 5682: the timeout was spurious, as segments show that were not sent again; without a timestamp nothing
+/// else does.
 fn frto(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, timestamps: false, ..plain(p) });
     s.write(40);
@@ -185,8 +188,8 @@ fn pacing(p: Profile) -> Verdict {
     ensure((42.0..=50.0).contains(&last), || format!("the last of twenty leaves after {last} ms"))
 }
 
-/// When each segment of the second flight is sent, in milliseconds after the ACK of the first: ten segments are not
-/// paced (`tcp_update_skb_after_send`), twenty are, at twice a window of twenty per RTT.
+/// When each segment of the second flight is sent, in milliseconds after the ACK of the first: ten segments
+/// are not paced (`tcp_update_skb_after_send`), twenty are, at twice a window of twenty per RTT.
 fn second_flight(p: Profile) -> Vec<(f64, u64)> {
     let mut s = established(Profile { rack: false, tlp: false, ..p });
     s.write(30);
@@ -210,8 +213,8 @@ fn bursts(p: Profile) -> Verdict {
     same("sizes", bursts.iter().map(|b| b.1).collect(), vec![2; 10])
 }
 
-/// `tcp_tso_should_defer`: with a window of 160 segments and 10 ms a burst is 31 segments, and the ACK releases only
-/// six. These wait if something was sent within the last millisecond.
+/// `tcp_tso_should_defer`: with a window of 160 segments and 10 ms a burst is 31 segments, and the ACK
+/// releases only six. These wait if something was sent within the last millisecond.
 fn deferral(p: Profile) -> Verdict {
     let mut s = Script::established(&Profile { pacing: false, ..p }, Span::millis(10));
     s.write(1000);
@@ -230,8 +233,8 @@ fn deferral(p: Profile) -> Verdict {
     same("sent a millisecond later", s.data().len(), 8)
 }
 
-/// `tcp_comp_sack_delay_ns`: after the quick ACKs, the first three duplicate ACKs for a hole are sent at once, others
-/// together a little later.
+/// `tcp_comp_sack_delay_ns`: after the quick ACKs, the first three duplicate ACKs for a hole are sent at
+/// once, others together a little later.
 fn compression(p: Profile) -> Verdict {
     let mut s = established(p);
     for n in 0..30 {
@@ -284,8 +287,8 @@ fn delayed_acknowledgement(p: Profile) -> Verdict {
     same("of one that stays alone, at ms", alone, vec![40])
 }
 
-/// `tcp_incr_quickack`, `tcp_grow_window`: each segment is acknowledged at once while the window grows from 64,240 to
-/// 81,920 bytes by two segments each, which takes seven, and for 16 more; then no longer.
+/// `tcp_incr_quickack`, `tcp_grow_window`: each segment is acknowledged at once while the window grows from
+/// 64,240 to 81,920 bytes by two segments each, which takes seven, and for 16 more; then no longer.
 fn quick_start(p: Profile) -> Verdict {
     let mut s = established(p);
     s.peer_data(0..27);
@@ -293,7 +296,8 @@ fn quick_start(p: Profile) -> Verdict {
     same("acknowledged", acked, (1..=23).chain([25, 27]).collect())
 }
 
-/// `tcp_synack_retries` and RFC 6298 §5.5: a SYN-ACK without answer is sent again after 1, 2, 4, ... s, five times.
+/// `tcp_synack_retries` and RFC 6298 §5.5: a SYN-ACK without answer is sent again after 1, 2, 4, ... s, five
+/// times.
 fn handshake_retransmission(p: Profile) -> Verdict {
     let mut s = Script::listening(&p);
     let syn = slowstart_lab::tcp::segment::Segment { flags: SYN, mss: 1460, ..Default::default() };
@@ -304,8 +308,8 @@ fn handshake_retransmission(p: Profile) -> Verdict {
     same("given up", s.end.state(), State::Failed)
 }
 
-/// `tcp_syn_linear_timeouts`: a SYN is sent again four times at intervals of 1 s before its timer doubles, in addition
-/// to `tcp_syn_retries`.
+/// `tcp_syn_linear_timeouts`: a SYN is sent again four times at intervals of 1 s before its timer doubles, in
+/// addition to `tcp_syn_retries`.
 fn linear_syn_timeouts(p: Profile) -> Verdict {
     let mut s = Script::listening(&p);
     s.end = slowstart_lab::tcp::endpoint::Endpoint::connecting(&p, script::control(&p), script::ISN);
@@ -330,7 +334,8 @@ fn fin(p: Profile) -> Verdict {
     ensure(s.end.tx.done(), || "not done when it was".into())
 }
 
-/// RFC 2861 §3.1, `tcp_cwnd_restart`: the window halves for each timeout without sending, down to the initial window.
+/// RFC 2861 §3.1, `tcp_cwnd_restart`: the window halves for each timeout without sending, down to the initial
+/// window.
 fn idle_restart(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(70);
@@ -347,7 +352,8 @@ fn idle_restart(p: Profile) -> Verdict {
     same("sent after a minute", s.data().len(), 10)
 }
 
-/// RFC 7323 §3 and §4: each segment carries the time and an echo, so that a retransmission gives an RTT sample.
+/// RFC 7323 §3 and §4: each segment carries the time and an echo, so that a retransmission gives an RTT
+/// sample.
 fn timestamps(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, ..plain(p) });
     s.write(1);
@@ -444,7 +450,8 @@ fn acknowledged(p: &Profile) -> Vec<u64> {
     acks.iter().map(|l| r.acked(&l.segment)).collect()
 }
 
-/// With receive offload what arrives within its time is acknowledged as one, and not before that time is over.
+/// With receive offload what arrives within its time is acknowledged as one, and not before that time is
+/// over.
 #[test]
 fn segments_that_arrive_together_are_acknowledged_as_one() {
     let gro = Profile { gro: 65536, gro_wait: Span::micros(50), ..Profile::LINUX_6_18 };
@@ -458,7 +465,8 @@ fn segments_that_arrive_together_are_acknowledged_as_one() {
     assert_eq!(acknowledged(&small), [3, 6, 9, 10]);
 }
 
-/// What does not continue the merged segments is not merged, and comes after them: a hole is reported at once.
+/// What does not continue the merged segments is not merged, and comes after them: a hole is reported at
+/// once.
 #[test]
 fn a_hole_ends_a_merge() {
     let mut r = Script::established(&Profile::LINUX_6_18_GRO, RTT);
@@ -495,9 +503,9 @@ fn the_send_buffer_bounds_what_is_not_acknowledged() {
     assert_eq!(flight(Profile { send_buffer: Bytes(7 * 1448 + 724), ..p }), (7, 4));
 }
 
-/// An application that reads slowly: its unread data takes space of the buffer, the window shrinks to nothing and is
-/// offered again when a sixteenth of the buffer is free, then twice as much each time (`__tcp_select_window`,
-/// `tcp_cleanup_rbuf`). Its right edge never moves left.
+/// An application that reads slowly: its unread data takes space of the buffer, the window shrinks to nothing
+/// and is offered again when a sixteenth of the buffer is free, then twice as much each time
+/// (`__tcp_select_window`, `tcp_cleanup_rbuf`). Its right edge never moves left.
 #[test]
 fn the_window_shrinks_while_the_application_reads_slowly() {
     // A segment a millisecond, and a buffer of sixteen.

@@ -1,9 +1,9 @@
 //! ns-3's own figures, with ns-3's rules on.
 //!
-//! Measured with ns-3.48 and 3.44 (a dumbbell of 100 Mb/s and 100 ms, a queue of 1.25 MB, packets of 1500 bytes, every
-//! second acknowledged): `TcpCubic` leaves at 1.0012 s with 1987 packets, reaches 2054, and loses 389 in its first
-//! overshoot; with Linux' thresholds at 0.8511 s with 995; `TcpLinuxReno` loses 1667 of a window of 3331, `TcpNewReno`
-//! (a segment for each acknowledgement) 833 of 2498.
+//! Measured with ns-3.48 and 3.44 (a dumbbell of 100 Mb/s and 100 ms, a queue of 1.25 MB, packets of 1500
+//! bytes, every second acknowledged): `TcpCubic` leaves at 1.0012 s with 1987 packets, reaches 2054, and
+//! loses 389 in its first overshoot; with Linux' thresholds at 0.8511 s with 995; `TcpLinuxReno` loses 1667
+//! of a window of 3331, `TcpNewReno` (a segment for each acknowledgement) 833 of 2498.
 
 use slowstart_lab::validate::ns3::Case;
 

@@ -1,5 +1,5 @@
-//! The pictures of the documents that are drawn from runs of this version, or from its manifests. `SLOWSTART_BLESS=1` draws them
-//! anew (`make pictures`).
+//! The pictures of the documents that are drawn from runs of this version, or from its manifests.
+//! `SLOWSTART_BLESS=1` draws them anew (`make pictures`).
 
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;

@@ -37,8 +37,8 @@ fn all_of_it_arrives_and_a_seed_is_a_run() {
 
 #[test]
 fn the_server_is_held_to_the_buffer() {
-    // 64 kB in each round trip of the client's path: 10 MB take 156 of them. Each is longer by the server's round trip and by
-    // ACKs that wait up to 40 ms.
+    // 64 kB in each round trip of the client's path: 10 MB take 156 of them. Each is longer by the server's
+    // round trip and by ACKs that wait up to 40 ms.
     let e = download("proxy_buffer=64kB", SIZE, 1);
     let tx = &e.flows[0].ends[End::Server].tx;
     assert!(tx.counters.peak_inflight <= 64_000, "{}", tx.counters.peak_inflight);

@@ -1,10 +1,11 @@
-//! Queue disciplines, token buckets and netem's elements against the kernel's: the same packets at the same times must be sent,
-//! marked, dropped, and leave in the same order.
+//! Queue disciplines, token buckets and netem's elements against the kernel's: the same packets at the same
+//! times must be sent, marked, dropped, and leave in the same order.
 //!
-//! The recordings are what the functions of `net/sched` of a kernel decided, compiled with a clock that the schedule sets
-//! (`ci/qdisc`); the kernel's random numbers were those that our elements draw. A line for each schedule has a letter for
-//! each packet, a hash of the order in which packets left, and for `tbf` how long each waited. Ten schedules of 10,000
-//! packets of each are in the repository; `ci/qdisc/record.sh` records more anew.
+//! The recordings are what the functions of `net/sched` of a kernel decided, compiled with a clock that the
+//! schedule sets (`ci/qdisc`); the kernel's random numbers were those that our elements draw. A line for each
+//! schedule has a letter for each packet, a hash of the order in which packets left, and for `tbf` how long
+//! each waited. Ten schedules of 10,000 packets of each are in the repository; `ci/qdisc/record.sh` records
+//! more anew.
 
 use flate2::read::GzDecoder;
 use slowstart::units::Instant;
@@ -17,8 +18,8 @@ use std::io::Read;
 const NAMES: [&str; 9] = ["codel", "fq_codel", "pie", "red", "dualpi2", "fq", "tbf", "police", "netem"];
 /// The rates of the buckets in Mbit/s, by schedule.
 const RATES: [u64; 5] = [20, 3, 8, 50, 7];
-/// By how much the wait of a packet in `tbf` may differ: a packet of 1500 bytes needs less on the link that is not there in the
-/// kernel's recording.
+/// By how much the wait of a packet in `tbf` may differ: a packet of 1500 bytes needs less on the link that
+/// is not there in the kernel's recording.
 const WAIT_NS: u64 = 1;
 
 /// Draws as the recorder does.

@@ -1,4 +1,5 @@
-//! Paths with queue disciplines, shapers and policers: rates, waits, shares between flows, and the order of events.
+//! Paths with queue disciplines, shapers and policers: rates, waits, shares between flows, and the order of
+//! events.
 
 mod common;
 

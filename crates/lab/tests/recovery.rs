@@ -1,4 +1,5 @@
-//! Scripts of segments against one endpoint, as in packetdrill: loss detection, retransmission, and spurious losses.
+//! Scripts of segments against one endpoint, as in packetdrill: loss detection, retransmission, and spurious
+//! losses.
 
 #[path = "common/script.rs"]
 mod script;
@@ -39,8 +40,8 @@ fn the_third_sacked_segment_triggers_the_retransmission() {
     assert_eq!(s.end.tx.counters.retransmitted, 1);
 }
 
-/// RFC 8985 §6.2 step 5: with fewer than three, the retransmission waits for a quarter of the minimum RTT beyond the
-/// newest segment's RTT; the timer adds the 2 ms of `TCP_TIMEOUT_MIN`.
+/// RFC 8985 §6.2 step 5: with fewer than three, the retransmission waits for a quarter of the minimum RTT
+/// beyond the newest segment's RTT; the timer adds the 2 ms of `TCP_TIMEOUT_MIN`.
 #[test]
 fn two_sacked_segments_wait_for_the_reordering_window() {
     let mut s = established();
@@ -55,8 +56,8 @@ fn two_sacked_segments_wait_for_the_reordering_window() {
     assert_eq!(s.end.tx.phase(), Phase::Recovery);
 }
 
-/// RFC 8985 §6.2: on a path with observed reordering, three SACKed segments do not indicate a loss; the reordering
-/// window does.
+/// RFC 8985 §6.2: on a path with observed reordering, three SACKed segments do not indicate a loss; the
+/// reordering window does.
 #[test]
 fn on_a_path_that_reorders_three_sacked_segments_indicate_no_loss() {
     let mut s = established();
@@ -126,8 +127,8 @@ fn duplicates_widen_the_reordering_window() {
     assert!(s.data().contains(&first), "50 ms of window and 2 of timer");
 }
 
-/// Loses the first segment of a window, with an avoidance that halves. Returns how many segments each ACK of another
-/// segment releases.
+/// Loses the first segment of a window, with an avoidance that halves. Returns how many segments each ACK of
+/// another segment releases.
 fn reduced(window: u64) -> (Script, Vec<u64>) {
     let mut s = Script::listening(&LINUX);
     let startup = scenario::algorithm("startup", "standard").expect("a startup").1;
@@ -157,12 +158,13 @@ fn reduced(window: u64) -> (Script, Vec<u64>) {
     (s, sent)
 }
 
-/// RFC 6937 §4, the example of one loss in a window of twenty: one segment for every two delivered, the retransmission
-/// first, until ten are in flight; then one for each delivered.
+/// RFC 6937 §4, the example of one loss in a window of twenty: one segment for every two delivered, the
+/// retransmission first, until ten are in flight; then one for each delivered.
 #[test]
 fn prr_with_half_the_window_sends_on_every_other_ack() {
     let (mut s, sent) = reduced(20);
-    // Two by limited transmit, then the retransmission, then one for every other ACK; the last ACK finds ten in flight.
+    // Two by limited transmit, then the retransmission, then one for every other ACK; the last ACK finds ten
+    // in flight.
     assert_eq!(sent, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
     assert_eq!((s.cwnd(), s.end.tx.board().packets_inflight()), (10, 10));
     // Everything sent before the loss was detected is delivered: the window is that of the avoidance.
@@ -198,8 +200,8 @@ fn prr_is_that_of_rfc_6937() {
     }
 }
 
-/// Where most of a window is lost, packet conservation plus one segment for each ACK that advances: the slow-start
-/// reduction bound of RFC 6937.
+/// Where most of a window is lost, packet conservation plus one segment for each ACK that advances: the
+/// slow-start reduction bound of RFC 6937.
 #[test]
 fn after_a_heavy_loss_the_window_is_refilled_as_in_slow_start() {
     let mut s = opened(&LINUX, 40);
@@ -241,8 +243,8 @@ fn a_lost_retransmission_is_detected_with_rack_and_times_out_without() {
     }
 }
 
-/// Data that the peer already held has been counted: the ACK that fills the last hole does not grow the window by it
-/// (`tcp_cong_avoid`'s `acked_sacked`).
+/// Data that the peer already held has been counted: the ACK that fills the last hole does not grow the
+/// window by it (`tcp_cong_avoid`'s `acked_sacked`).
 #[test]
 fn the_end_of_a_recovery_grows_the_window_only_by_new_deliveries() {
     let mut s = opened(&LINUX, 160);
@@ -261,9 +263,9 @@ fn the_end_of_a_recovery_grows_the_window_only_by_new_deliveries() {
 
 // Timeouts and probes.
 
-/// RFC 8985 §7.2: the probe is sent after twice the smoothed RTT and 2 ms, for a single segment after an additional
-/// minimum timeout, in case its ACK is delayed, but never later than the timeout. Then a whole timeout from the probe
-/// on, which doubles.
+/// RFC 8985 §7.2: the probe is sent after twice the smoothed RTT and 2 ms, for a single segment after an
+/// additional minimum timeout, in case its ACK is delayed, but never later than the timeout. Then a whole
+/// timeout from the probe on, which doubles.
 #[test]
 fn a_tail_is_probed_and_then_times_out() {
     let mut s = established();
@@ -289,8 +291,8 @@ fn a_probe_is_new_data_if_there_is_any() {
     assert_eq!(s.timed(), [(202.0, 10)]);
 }
 
-/// RFC 8985 §7.4.2: an ACK beyond the probed data without a report of a duplicate shows that the probe repaired a loss:
-/// the window is reduced once. With that report nothing was lost.
+/// RFC 8985 §7.4.2: an ACK beyond the probed data without a report of a duplicate shows that the probe
+/// repaired a loss: the window is reduced once. With that report nothing was lost.
 #[test]
 fn a_loss_repaired_by_a_probe_reduces_the_window_once() {
     for (duplicate, cwnd) in [(false, 7), (true, 10)] {
@@ -310,7 +312,8 @@ fn a_loss_repaired_by_a_probe_reduces_the_window_once() {
     }
 }
 
-/// `tcp_timeout_mark_lost`: everything the peer does not hold is lost; the window is one segment and grows again.
+/// `tcp_timeout_mark_lost`: everything the peer does not hold is lost; the window is one segment and grows
+/// again.
 #[test]
 fn a_timeout_restarts_slow_start() {
     let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);
@@ -357,8 +360,9 @@ fn duplicates_of_all_retransmissions_undo_the_recovery() {
     assert!((10..=12).contains(&s.cwnd()), "{}", s.cwnd());
 }
 
-/// Duplicates of only some retransmissions undo nothing. Where the network made a duplicate, there are more of them than
-/// segments were sent again, and which retransmission was unnecessary is unknown (`tcp_dsack_seen`).
+/// Duplicates of only some retransmissions undo nothing. Where the network made a duplicate, there are more
+/// of them than segments were sent again, and which retransmission was unnecessary is unknown
+/// (`tcp_dsack_seen`).
 #[test]
 fn other_duplicates_undo_nothing() {
     for by_network in [false, true] {
@@ -387,7 +391,8 @@ fn other_duplicates_undo_nothing() {
     }
 }
 
-/// RFC 3522: the echo of a timestamp from before the retransmission; within recovery, it takes effect at once.
+/// RFC 3522: the echo of a timestamp from before the retransmission; within recovery, it takes effect at
+/// once.
 #[test]
 fn the_originals_timestamp_undoes_a_fast_retransmission() {
     let mut s = established();
@@ -402,7 +407,8 @@ fn the_originals_timestamp_undoes_a_fast_retransmission() {
     assert!(s.cwnd() >= 10);
 }
 
-/// Two timeouts; the first copy is lost, the second late: its echo is not from before the first retransmission.
+/// Two timeouts; the first copy is lost, the second late: its echo is not from before the first
+/// retransmission.
 #[test]
 fn a_late_retransmission_is_not_the_original() {
     let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);

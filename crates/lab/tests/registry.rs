@@ -1,7 +1,8 @@
-//! Every line of the registry on every built-in path: it finishes, it is not another line under a second name, and what
-//! is its own is seen at work.
+//! Every line of the registry on every built-in path: it finishes, it is not another line under a second
+//! name, and what is its own is seen at work.
 //!
-//! Transfers are short, so that all of it takes seconds: long enough to leave a startup on the paths named below.
+//! Transfers are short, so that all of it takes seconds: long enough to leave a startup on the paths named
+//! below.
 
 use rayon::prelude::*;
 use slowstart::registry;
@@ -132,7 +133,8 @@ impl Evidence {
     }
 }
 
-/// A path with an outage of two and a half round trips at the end of slow start: versions of SEARCH differ in what they do then.
+/// A path with an outage of two and a half round trips at the end of slow start: versions of SEARCH differ in
+/// what they do then.
 const OUTAGE: &str = "schedule=0s:200Mbit,300ms:0bit,400ms:200Mbit rtt=40ms queue=8bdp ack_jitter=0";
 
 /// Runs of each startup on each built-in path.
@@ -204,8 +206,9 @@ fn no_two_lines_are_the_same() {
             }
         }
     }
-    // Versions of SEARCH differ in how they store their bins, which moves an exit to another ACK in few runs, and in when
-    // they reset: the same comparison with as many runs as `compare` makes, then on a path with an outage.
+    // Versions of SEARCH differ in how they store their bins, which moves an exit to another ACK in few runs,
+    // and in when they reset: the same comparison with as many runs as `compare` makes, then on a path with
+    // an outage.
     for (a, b) in same {
         let differ =
             |evidence: BTreeMap<String, Evidence>| evidence[a].anonymous() != evidence[b].anonymous();

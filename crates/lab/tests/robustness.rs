@@ -1,6 +1,7 @@
-//! Every startup over every built-in path, and over random paths with every profile: transfers complete, the receiver
-//! gets exactly what was written, and no run processes events endlessly. On a random path that loses packets of the
-//! handshake, an end may also give it up after its last retransmission; then nothing was transferred.
+//! Every startup over every built-in path, and over random paths with every profile: transfers complete, the
+//! receiver gets exactly what was written, and no run processes events endlessly. On a random path that loses
+//! packets of the handshake, an end may also give it up after its last retransmission; then nothing was
+//! transferred.
 
 mod common;
 
@@ -63,7 +64,8 @@ fn completes(path: &str, spec: FlowSpec) -> bool {
     true
 }
 
-/// No SYN-ACK arrives, neither those that the server repeats nor those that answer a repeated SYN: the row says so.
+/// No SYN-ACK arrives, neither those that the server repeats nor those that answer a repeated SYN: the row
+/// says so.
 #[test]
 fn a_handshake_that_is_given_up_is_an_outcome_of_its_own() {
     let of = |lost: u32| {
@@ -161,8 +163,9 @@ proptest! {
         let loses = ["loss", "drop", "gemodel", "fade", "outage", "ack_rate"];
         prop_assert!(connected || extras.iter().any(|e| loses.iter().any(|l| e.contains(l))), "{}", path);
     }
-    /// TSL acts on every handshake in which a SYN-ACK of its server, or a SYN of its client or the answer to it, was lost, and
-    /// on no other, whether the timer of the SYN or that of the SYN-ACK expires first, or both at once.
+    /// TSL acts on every handshake in which a SYN-ACK of its server, or a SYN of its client or the answer to
+    /// it, was lost, and on no other, whether the timer of the SYN or that of the SYN-ACK expires first, or
+    /// both at once.
     #[test]
     fn tsl_acts_on_each_lost_handshake_packet(
         profile in prop::sample::select(&Profile::ALL[..]),

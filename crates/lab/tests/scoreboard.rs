@@ -1,5 +1,5 @@
-//! The scoreboard against a naive one that scans everything: over thousands of random sequences of loss, reordering and
-//! duplication, everything that the endpoint reads must be equal.
+//! The scoreboard against a naive one that scans everything: over thousands of random sequences of loss,
+//! reordering and duplication, everything that the endpoint reads must be equal.
 
 use slowstart::units::{Bytes, Instant};
 use slowstart_lab::random::Stream;

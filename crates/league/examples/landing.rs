@@ -1,6 +1,6 @@
-//! When to leave slow start and what to leave with: which matters more? Plays each exit rule with each landing, before each
-//! avoidance, over the same cases of all populations of the league. Prints the tables of docs/evidence/landing.md, and writes its
-//! picture.
+//! When to leave slow start and what to leave with: which matters more? Plays each exit rule with each
+//! landing, before each avoidance, over the same cases of all populations of the league. Prints the tables of
+//! docs/evidence/landing.md, and writes its picture.
 //!
 //!     cargo run --release -p slowstart-league --example landing -- SEED CASES docs/evidence/landing.svg
 
@@ -93,8 +93,9 @@ fn play(cases: &[Case]) -> Result<Vec<Played>, EngineError> {
         .collect()
 }
 
-/// The standard deviation that each of three choices brings to the logarithm of the time of a case, by the means over the other
-/// two, and what the three alone do not explain; means over the cases. For small numbers a share of the time.
+/// The standard deviation that each of three choices brings to the logarithm of the time of a case, by the
+/// means over the other two, and what the three alone do not explain; means over the cases. For small numbers
+/// a share of the time.
 fn effects(played: &[Played], cases: usize) -> [f64; 4] {
     let mut sums = [0.0; 4];
     for case in 0..cases {

@@ -71,7 +71,8 @@ pub struct Difference {
     pub population: Option<String>,
     /// Cases that both have.
     pub cases: usize,
-    /// For each measure: the mean of the differences, with Student's interval, and the baseline's mean over the same cases.
+    /// For each measure: the mean of the differences, with Student's interval, and the baseline's mean over
+    /// the same cases.
     pub measures: Vec<(Measure, Median, f64)>,
 }
 

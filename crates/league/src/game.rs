@@ -80,8 +80,8 @@ pub struct GameRow {
 }
 
 impl GameRow {
-    /// Time over the oracle's time until the receiver had so many bytes, and whether it is only a lower bound because the
-    /// run ended before.
+    /// Time over the oracle's time until the receiver had so many bytes, and whether it is only a lower bound
+    /// because the run ended before.
     pub fn regret(&self, bytes: u64) -> Option<(f64, bool)> {
         let key = bytes.to_string();
         let oracle = *self.oracle_s.get(&key)?;
@@ -95,8 +95,8 @@ impl GameRow {
     }
 }
 
-/// Bytes of a transfer: ten megabytes, so that each milestone is met, and this many bandwidth-delay products, so that the
-/// startup ends on its own.
+/// Bytes of a transfer: ten megabytes, so that each milestone is met, and this many bandwidth-delay products,
+/// so that the startup ends on its own.
 const BDPS: u64 = 8;
 /// Twice as much as path and queue hold, so that a startup without a rule meets a loss.
 const FILLS: u64 = 2;
@@ -180,8 +180,8 @@ fn packet(study: &Study) -> PacketSize {
     PacketSize { payload: u64::from(study.profile.mss), wire: u64::from(study.profile.packet()) }
 }
 
-/// Runs a case whose flows or writes the league drives. Returns what was observed, the harm to other flows after `harm`,
-/// and the fairness among flows that start together.
+/// Runs a case whose flows or writes the league drives. Returns what was observed, the harm to other flows
+/// after `harm`, and the fairness among flows that start together.
 fn drive(
     study: &Study,
     job: Job,
@@ -250,7 +250,8 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
     }
 }
 
-/// The study of a case: one startup, one run. An engine with a stack of its own ignores the case's TCP profile.
+/// The study of a case: one startup, one run. An engine with a stack of its own ignores the case's TCP
+/// profile.
 fn study(
     engine: &dyn Engine,
     startup: &str,
@@ -298,7 +299,8 @@ fn starters(study: &Study, flows: u32, within: Span, seed: u64) -> Vec<FlowSpec>
     (1..flows).map(&mut one).collect()
 }
 
-/// Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if one has everything.
+/// Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if one has
+/// everything.
 fn jain(values: impl Iterator<Item = f64>) -> f64 {
     let (n, sum, squares) = values.fold((0.0, 0.0, 0.0), |(n, s, q), v| (n + 1.0, s + v, q + v * v));
     if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }

@@ -1,4 +1,5 @@
-//! The league: every startup over the same populations of paths, measured against an oracle that knows each path.
+//! The league: every startup over the same populations of paths, measured against an oracle that knows each
+//! path.
 //!
 //! - [`population`]: the populations, and the cases that a seed draws from each
 //! - [`path`]: the laws of the random paths

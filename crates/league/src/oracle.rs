@@ -1,20 +1,21 @@
 //! The oracle: the time in which a sender that knows the path would have delivered so many bytes.
 //!
-//! The client connects at time 0. Its SYN, the SYN-ACK and its ACK take 1.5 base round trips; from then on the link
-//! carries full packets whenever there is data, at the rate that it has at each moment, and the last packet takes half a
-//! base round trip more:
+//! The client connects at time 0. Its SYN, the SYN-ACK and its ACK take 1.5 base round trips; from then on
+//! the link carries full packets whenever there is data, at the rate that it has at each moment, and the last
+//! packet takes half a base round trip more:
 //!
 //! ```text
 //! time(B) = max over writes w of: max(1.5 RTT, at(w)) + link time of the bytes from w's first to B's last + 0.5 RTT
 //! ```
 //!
-//! The link's time is that of the path's own link (schedules and drawn rates included), for packets with their headers.
+//! The link's time is that of the path's own link (schedules and drawn rates included), for packets with
+//! their headers.
 //!
-//! It is a bound that nobody beats: no packet is lost, delayed beyond propagation, or held back. Real senders cannot reach
-//! it, for reasons that are not their startup's: the receive window begins at 64 kB and at most doubles each round trip
-//! (right-sizing), so that B bytes take at least about log2(B / 64 kB) round trips; jitter and waves add to the delay; and
-//! beside other flows it has the link for itself. What matters is therefore how startups differ in regret, not how far
-//! they are from 1.
+//! It is a bound that nobody beats: no packet is lost, delayed beyond propagation, or held back. Real senders
+//! cannot reach it, for reasons that are not their startup's: the receive window begins at 64 kB and at most
+//! doubles each round trip (right-sizing), so that B bytes take at least about log2(B / 64 kB) round trips;
+//! jitter and waves add to the delay; and beside other flows it has the link for itself. What matters is
+//! therefore how startups differ in regret, not how far they are from 1.
 
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::measured::PacketSize;
@@ -23,8 +24,8 @@ use slowstart_lab::path::Path;
 /// A write of the application: when, after the flow's begin, and how many bytes.
 pub type Write = (Span, u64);
 
-/// Returns the time from the begin of a flow at `start` until its receiver has `bytes`, of what the application writes
-/// (in order of time; at least `bytes` in all).
+/// Returns the time from the begin of a flow at `start` until its receiver has `bytes`, of what the
+/// application writes (in order of time; at least `bytes` in all).
 pub fn time(path: &Path, packet: PacketSize, start: Instant, writes: &[Write], bytes: u64) -> Span {
     let rtt = path.facts.base_rtt;
     let established = rtt + rtt / 2;

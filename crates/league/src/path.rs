@@ -1,7 +1,8 @@
-//! Random paths. Each is one fixed path, written as `slowstart compare` takes it, so that any of them can be run alone.
+//! Random paths. Each is one fixed path, written as `slowstart compare` takes it, so that any of them can be
+//! run alone.
 //!
-//! A property that a simulator does not know yet has no line here; a new one is one more entry of `FEATURES`, with a
-//! stream of random numbers of its own, so that the properties drawn before stay as they were.
+//! A property that a simulator does not know yet has no line here; a new one is one more entry of `FEATURES`,
+//! with a stream of random numbers of its own, so that the properties drawn before stay as they were.
 
 use slowstart_lab::random::Stream;
 use std::fmt::Write;

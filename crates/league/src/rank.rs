@@ -1,5 +1,5 @@
-//! Startups against a baseline, case by case, by what decides in a comparison: a rank only where a difference is certain and
-//! beyond the margin.
+//! Startups against a baseline, case by case, by what decides in a comparison: a rank only where a difference
+//! is certain and beyond the margin.
 
 use crate::game::GameRow;
 use crate::score::{Measure, startups};
@@ -46,8 +46,8 @@ fn difference(a: &Values, b: &Values, m: Measure, margin: f64) -> Option<Differe
     }
 }
 
-/// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none behind one that it
-/// certainly beats; last those that need what a sender may lack.
+/// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none
+/// behind one that it certainly beats; last those that need what a sender may lack.
 pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) -> Vec<Place<'a>> {
     let names = startups(rows);
     if names.is_empty() {

@@ -1,8 +1,8 @@
 //! Reference senders: they know the path, as the oracle does, but obey rules that a real sender obeys too.
 //!
-//! The oracle sends at the rate of the path from its first packet on, which no sender can. A reference begins with an
-//! initial window of ten packets and has a window for each round trip, which its class determines; it never loses a packet, and
-//! stops growing exactly where the path is full:
+//! The oracle sends at the rate of the path from its first packet on, which no sender can. A reference begins
+//! with an initial window of ten packets and has a window for each round trip, which its class determines; it
+//! never loses a packet, and stops growing exactly where the path is full:
 //!
 //! | class | window of a round trip |
 //! |---|---|
@@ -10,15 +10,15 @@
 //! | `2.5` | two and a half times the last |
 //! | `jump` | from the second on what fills the path |
 //!
-//! No window exceeds the receiver's, which is 64 kB in the first round trip and doubles with each (right-sizing). Once the window
-//! fills the path, what remains takes the time that the link needs for it:
+//! No window exceeds the receiver's, which is 64 kB in the first round trip and doubles with each
+//! (right-sizing). Once the window fills the path, what remains takes the time that the link needs for it:
 //!
 //! ```text
 //! time(B) = 2 RTT + n RTT + link time of B * (B - sent in the n round trips before) / B
 //! ```
 //!
-//! The link time is the oracle's, so that schedules and drawn rates are in it on average. Where an application writes bit by bit
-//! the reference is at least the oracle.
+//! The link time is the oracle's, so that schedules and drawn rates are in it on average. Where an
+//! application writes bit by bit the reference is at least the oracle.
 
 use crate::game::GameRow;
 use crate::score::figure;
@@ -95,7 +95,8 @@ impl Reference {
 /// The milestones of the table.
 const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 
-/// The table of distances: the references' time over the oracle's, then each startup's over that of the reference of its class.
+/// The table of distances: the references' time over the oracle's, then each startup's over that of the
+/// reference of its class.
 pub fn distance(rows: &[GameRow], population: Option<&str>) -> Sheet {
     let rows: Vec<&GameRow> = rows.iter().filter(|r| population.is_none_or(|p| r.population == p)).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -145,7 +146,8 @@ mod tests {
         r
     }
 
-    /// 14,480, 28,960, ... : four round trips send 217,200 bytes, and the fifth window of 231,680 fills 200 kB.
+    /// 14,480, 28,960, ... : four round trips send 217,200 bytes, and the fifth window of 231,680 fills 200
+    /// kB.
     #[test]
     fn a_reference_waits_for_its_window() {
         let r = case(200_000, 0.1, 0.5);

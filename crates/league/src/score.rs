@@ -107,7 +107,8 @@ pub struct Exits {
     pub late: f64,
     /// The startup did not end.
     pub none: f64,
-    /// At the choke point, of the cases whose queue holds half a bandwidth-delay product or more; `None` if there are none.
+    /// At the choke point, of the cases whose queue holds half a bandwidth-delay product or more; `None` if
+    /// there are none.
     pub choke_of_deep: Option<f64>,
 }
 
@@ -204,9 +205,10 @@ pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
     startups(rows).into_iter().filter_map(of).collect()
 }
 
-/// For each score, whether it is on the Pareto front: no other is as good by the means of all [`Measure::FRONT`] and better
-/// by one. Measures that a score does not have are left out. Startups with memory are compared with each other and with
-/// those without; those without, only among themselves, since they know less.
+/// For each score, whether it is on the Pareto front: no other is as good by the means of all
+/// [`Measure::FRONT`] and better by one. Measures that a score does not have are left out. Startups with
+/// memory are compared with each other and with those without; those without, only among themselves, since
+/// they know less.
 pub fn front(scores: &[Score]) -> Vec<bool> {
     let dominated = |s: &Score| scores.iter().any(|o| (s.memory || !o.memory) && dominates(o, s));
     scores.iter().map(|s| !dominated(s)).collect()

@@ -1,5 +1,6 @@
-//! A small league: two cases of each population, four startups. Its figures are in `data/small.md`, for a reviewer to read
-//! when a change of results is meant: `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
+//! A small league: two cases of each population, four startups. Its figures are in `data/small.md`, for a
+//! reviewer to read when a change of results is meant:
+//! `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
 
 use rayon::prelude::*;
 use slowstart_lab::engines::Simulator;

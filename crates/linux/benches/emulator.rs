@@ -1,6 +1,7 @@
 //! Measures the timing of the emulator: one JSON line per case.
 //!
-//! `cargo bench -p slowstart-linux --bench emulator [-- CASE]`, as root. Other load on the machine disturbs the figures.
+//! `cargo bench -p slowstart-linux --bench emulator [-- CASE]`, as root. Other load on the machine disturbs
+//! the figures.
 
 #![allow(clippy::disallowed_methods, reason = "the benchmark measures real time")]
 

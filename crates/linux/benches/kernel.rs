@@ -1,6 +1,7 @@
 //! Measures the startups in the running kernel: one JSON line per figure.
 //!
-//! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root. Other load on the machine disturbs the figures.
+//! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root. Other load on the machine disturbs the
+//! figures.
 
 #![allow(clippy::disallowed_methods, reason = "the benchmark measures real time")]
 
@@ -42,7 +43,8 @@ fn study(startups: &[&str], path: &str, size: Option<&str>, duration: Option<&st
     Kernel::default().study(&text, None).expect("a study")
 }
 
-/// Runs each startup `times` times, in turns, with the same seeds. An invalid run is repeated up to five times.
+/// Runs each startup `times` times, in turns, with the same seeds. An invalid run is repeated up to five
+/// times.
 fn runs(study: &Study, times: u32) -> Vec<Vec<Row>> {
     // An engine for each, so that every control stays loaded.
     let engines: Vec<Kernel> = study.contenders.iter().map(|_| Kernel::default()).collect();
@@ -136,9 +138,9 @@ fn lost_syn_ack(case: &str) {
     }
 }
 
-/// Compares the throughput of each startup with the kernel's CUBIC, in ten pairs. Each pair takes several transfers in
-/// turns, since the speed of a shared machine changes within a second. Each transfer is long, so that the cost per ACK
-/// matters more than the end of the startup.
+/// Compares the throughput of each startup with the kernel's CUBIC, in ten pairs. Each pair takes several
+/// transfers in turns, since the speed of a shared machine changes within a second. Each transfer is long, so
+/// that the cost per ACK matters more than the end of the startup.
 fn throughput(case: &str) {
     const TURNS: usize = 4;
     let net = Net::veth("bench");
@@ -186,8 +188,8 @@ fn ended(held: &Held) -> Value {
     held.counts().expect("counts").exits.iter().map(|(why, n)| (why.name().to_string(), json!(n))).collect()
 }
 
-/// Returns name, total time in nanoseconds and number of calls of each program with a larger id than `since`, from the
-/// kernel's statistics. Ids increase in the order of loading.
+/// Returns name, total time in nanoseconds and number of calls of each program with a larger id than `since`,
+/// from the kernel's statistics. Ids increase in the order of loading.
 fn programs(since: u32) -> Vec<(String, u64, u64)> {
     let all = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default()).filter(|p| p.id > since);
     all.map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt)).collect()
@@ -236,7 +238,8 @@ fn cost(case: &str) {
     }
 }
 
-/// Receives on connections whose sockets are outside the cgroup of this process, since the listener was made before.
+/// Receives on connections whose sockets are outside the cgroup of this process, since the listener was made
+/// before.
 struct Receiver {
     listener: TcpListener,
     address: SocketAddr,
@@ -282,8 +285,8 @@ fn cubic_trial(cgroup: &Cgroup, share: &str) -> RunningTrial {
     RunningTrial::start(&spec).expect("root")
 }
 
-/// Returns the bytes that are in use of the kernel's caches for objects without a cache of their own, to which the storage of
-/// sockets belongs and the sockets do not.
+/// Returns the bytes that are in use of the kernel's caches for objects without a cache of their own, to
+/// which the storage of sockets belongs and the sockets do not.
 fn kernel_memory() -> f64 {
     let text = fs::read_to_string("/proc/slabinfo").expect("root may");
     let of = |line: &str| {
@@ -308,8 +311,8 @@ fn in_a_cgroup(what: impl FnOnce(&Net, &Receiver, &Cgroup)) {
     enter(&cgroup.0.parent().expect("below the root").join(own));
 }
 
-/// Measures what a trial costs: the time of its programs for each ACK, and the throughput beside that without a trial, in
-/// turns.
+/// Measures what a trial costs: the time of its programs for each ACK, and the throughput beside that without
+/// a trial, in turns.
 fn trial(case: &str, net: &Net, receiver: &Receiver, cgroup: &Cgroup) {
     let _counting = statistics();
     for segments in [65_535, 1] {

@@ -1,5 +1,5 @@
-//! A program attached to a cgroup, which follows the cgroup's path: a service manager that restarts a service may remove its
-//! cgroup and make another of the same path.
+//! A program attached to a cgroup, which follows the cgroup's path: a service manager that restarts a service
+//! may remove its cgroup and make another of the same path.
 
 use crate::error::KernelError;
 use libbpf_rs::{Link, Object};
@@ -30,8 +30,8 @@ impl Attached {
         Ok(Self { cgroup: cgroup.to_path_buf(), program, inode, link })
     }
 
-    /// Attaches it again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
-    /// `CAP_NET_ADMIN`.
+    /// Attaches it again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF`
+    /// and `CAP_NET_ADMIN`.
     pub(crate) fn follow(&mut self, object: &Object) -> Result<bool, KernelError> {
         let Ok(meta) = fs::metadata(&self.cgroup) else { return Ok(false) };
         if meta.ino() == self.inode {

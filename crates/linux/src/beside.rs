@@ -26,8 +26,8 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Connects; the server sends `size` bytes, or without end, with this congestion control of the kernel, from `delay` later until
-    /// `most` later.
+    /// Connects; the server sends `size` bytes, or without end, with this congestion control of the kernel,
+    /// from `delay` later until `most` later.
     ///
     /// # Errors
     /// If the kernel does not have the control, or there is no connection in that time.

@@ -19,7 +19,8 @@ pub(crate) fn keep_log() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
 }
 
-/// Returns the last lines of the warnings since the previous call, which hold the verifier's reason, and forgets them all.
+/// Returns the last lines of the warnings since the previous call, which hold the verifier's reason, and
+/// forgets them all.
 pub(crate) fn take_log() -> String {
     let log = LOG.lock().map(|mut l| std::mem::take(&mut *l)).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();

@@ -1,4 +1,5 @@
-//! What this kernel and this process can do, what is missing, the command that provides it, and which commands work.
+//! What this kernel and this process can do, what is missing, the command that provides it, and which
+//! commands work.
 
 use crate::bpf_log::{keep_log, take_log};
 use crate::error::KernelError;
@@ -228,8 +229,9 @@ impl Check {
         Self { release, findings, tries: Vec::new(), links, tx_start, control_arguments }
     }
 
-    /// Does the same, and loads a program and a map of each type that a command needs, to find out which of them the kernel
-    /// refuses. Nothing stays loaded. For a moment a congestion control is registered, which nothing uses.
+    /// Does the same, and loads a program and a map of each type that a command needs, to find out which of
+    /// them the kernel refuses. Nothing stays loaded. For a moment a congestion control is registered, which
+    /// nothing uses.
     pub fn tried() -> Self {
         let name = format!("ss_{:x}_check", std::process::id());
         let control = Spec::read("standard", "cubic").and_then(|spec| load_as(&spec, name));

@@ -9,10 +9,12 @@ use slowstart::units::Span;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// How long an object writes events after the last [`ControlEvents::poll`], so that a reader that was killed costs nothing.
+/// How long an object writes events after the last [`ControlEvents::poll`], so that a reader that was killed
+/// costs nothing.
 const LEASE: Span = Span::secs(3);
 
-/// Sets which events an object writes (0 none, 1 all but ACKs, 2 all) and until when, in nanoseconds of `CLOCK_MONOTONIC`.
+/// Sets which events an object writes (0 none, 1 all but ACKs, 2 all) and until when, in nanoseconds of
+/// `CLOCK_MONOTONIC`.
 pub(crate) fn set_level(map: &impl MapCore, level: u64, until: u64) -> libbpf_rs::Result<()> {
     let value = [level.to_ne_bytes(), until.to_ne_bytes()].concat();
     map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)
@@ -26,7 +28,8 @@ fn has_reader(map: &impl MapCore) -> bool {
     level > 0 && until > clock().0
 }
 
-/// Reads the events of the controls that were loaded when it was made. When it is dropped, they stop writing events.
+/// Reads the events of the controls that were loaded when it was made. When it is dropped, they stop writing
+/// events.
 pub struct ControlEvents<'a> {
     levels: Vec<MapHandle>,
     level: u64,
@@ -40,7 +43,8 @@ impl std::fmt::Debug for ControlEvents<'_> {
 }
 
 impl ControlEvents<'_> {
-    /// Passes on the events since the last call. Must be called at least every three seconds, or events are lost.
+    /// Passes on the events since the last call. Must be called at least every three seconds, or events are
+    /// lost.
     pub fn poll(&self) -> Result<(), KernelError> {
         for map in &self.levels {
             set_level(map, self.level, (clock() + LEASE).0).map_err(KernelError::bpf("watch controls"))?;
@@ -57,9 +61,10 @@ impl Drop for ControlEvents<'_> {
     }
 }
 
-/// Makes every control of this project that is loaded now write events, with `acks` one for each ACK too; `each` is called
-/// with the control's name and the event, from [`ControlEvents::poll`]. A ring has one reader: a control that writes events
-/// for somebody else (a study) is left out, as is one loaded by another version of this program.
+/// Makes every control of this project that is loaded now write events, with `acks` one for each ACK too;
+/// `each` is called with the control's name and the event, from [`ControlEvents::poll`]. A ring has one
+/// reader: a control that writes events for somebody else (a study) is left out, as is one loaded by another
+/// version of this program.
 pub fn watch_controls<'a>(
     acks: bool,
     each: impl FnMut(&str, Facts) + 'a,

@@ -1,7 +1,8 @@
-//! The default congestion control of a network namespace: sets it, records what it replaced, and restores that.
+//! The default congestion control of a network namespace: sets it, records what it replaced, and restores
+//! that.
 //!
-//! The record is a file of [`STATE`] named after the inode of the namespace, so it survives a killed process. A default has
-//! one owner at a time: a process, or a pinned control.
+//! The record is a file of [`STATE`] named after the inode of the namespace, so it survives a killed process.
+//! A default has one owner at a time: a process, or a pinned control.
 
 use crate::error::KernelError;
 use crate::list::{available, control_names};
@@ -19,11 +20,13 @@ const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 /// Who ends a default.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A process that holds the control. The default is restored when it ends, or by the next command if it was killed.
+    /// A process that holds the control. The default is restored when it ends, or by the next command if it
+    /// was killed.
     Process {
         /// Its process identifier.
         pid: u32,
-        /// Its start time in clock ticks since boot, which tells it from a later process with the same identifier.
+        /// Its start time in clock ticks since boot, which tells it from a later process with the same
+        /// identifier.
         start: u64,
     },
     /// A pinned control. The default is restored when the control is unloaded.
@@ -60,7 +63,8 @@ pub enum DefaultChange {
         /// The default before.
         previous: String,
     },
-    /// The control was the default already, set by other means, so nothing was recorded and nothing will be restored.
+    /// The control was the default already, set by other means, so nothing was recorded and nothing will be
+    /// restored.
     AlreadySet,
 }
 
@@ -244,7 +248,8 @@ pub fn list_defaults() -> Result<Vec<DefaultRecord>, KernelError> {
     paths.iter().filter_map(|p| DefaultRecord::read(p).transpose()).collect()
 }
 
-/// Fails if somebody else owns the default of this network namespace: another process that lives, or another pinned control.
+/// Fails if somebody else owns the default of this network namespace: another process that lives, or another
+/// pinned control.
 fn check_owner(record: &DefaultRecord, control: &str) -> Result<(), KernelError> {
     if record.owner == Owner::Pinned && record.control == control {
         return Ok(());
@@ -265,9 +270,10 @@ pub fn check_default_is_free(control: &str) -> Result<(), KernelError> {
     }
 }
 
-/// Makes a control the default of this network namespace and records what it replaces. With `pinned`, the default ends when
-/// the control is unloaded, otherwise with this process ([`restore_default`]). A pinned control that was replaced keeps
-/// what it recorded first. Defaults whose owner has ended are restored before.
+/// Makes a control the default of this network namespace and records what it replaces. With `pinned`, the
+/// default ends when the control is unloaded, otherwise with this process ([`restore_default`]). A pinned
+/// control that was replaced keeps what it recorded first. Defaults whose owner has ended are restored
+/// before.
 pub fn set_default(control: &str, pinned: bool) -> Result<DefaultChange, KernelError> {
     let lock = StateLock::acquire(&format!("make {control} the default"))?;
     restore_stale(&lock)?;
@@ -307,7 +313,8 @@ fn restore_stale(_: &StateLock) -> Result<Vec<RestoredDefault>, KernelError> {
     list_defaults()?.into_iter().filter(DefaultRecord::is_stale).map(DefaultRecord::restore).collect()
 }
 
-/// Restores every default whose owner no longer exists: a process that was killed, a pin that was removed by hand.
+/// Restores every default whose owner no longer exists: a process that was killed, a pin that was removed by
+/// hand.
 pub fn restore_stale_defaults() -> Result<Vec<RestoredDefault>, KernelError> {
     if list_defaults()?.iter().any(DefaultRecord::is_stale) {
         restore_stale(&StateLock::acquire("restore the default")?)
@@ -316,7 +323,8 @@ pub fn restore_stale_defaults() -> Result<Vec<RestoredDefault>, KernelError> {
     }
 }
 
-/// Restores the defaults that a control has, given its name in the kernel or in the registry, in all network namespaces.
+/// Restores the defaults that a control has, given its name in the kernel or in the registry, in all network
+/// namespaces.
 pub(crate) fn restore_defaults_of(_: &StateLock, name: &str) -> Result<Vec<RestoredDefault>, KernelError> {
     let names = control_names(name);
     let all = list_defaults()?.into_iter().filter(|r| names.contains(&r.control));

@@ -20,8 +20,9 @@ const SEGMENT: (u64, u64) = (1448, 1500);
 /// The initial window of the kernel, in segments.
 const INITIAL_WINDOW: u64 = 10;
 
-/// The running kernel over the path of a study on the real clock: one transfer at a time, between two network namespaces.
-/// Its startups are those of this project that have an object, and the congestion controls of the kernel itself.
+/// The running kernel over the path of a study on the real clock: one transfer at a time, between two network
+/// namespaces. Its startups are those of this project that have an object, and the congestion controls of the
+/// kernel itself.
 #[derive(Default)]
 pub struct Kernel {
     /// The control of the last run, and its startup and avoidance as written.
@@ -161,7 +162,8 @@ fn rounds_to_fill(study: &Study) -> u64 {
     u64::from((packets / INITIAL_WINDOW).max(1).ilog2()) + 1
 }
 
-/// Returns a warning if slow start cannot fill the path within the transfer, so that no startup is sure to end.
+/// Returns a warning if slow start cannot fill the path within the transfer, so that no startup is sure to
+/// end.
 fn too_short(study: &Study) -> Option<String> {
     let facts = study.path.facts();
     // When slow start has raised cwnd to one BDP, it has sent twice that, less the initial window.
@@ -207,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_time_needed_is_that_of_the_transfers() {
-        // 10 runs of 15 MB at 12 Mbit/s take 10.36 s each, with four round trips and 0.5 s of setup 11.26 s. A run ends
-        // after ten times 10 s and a minute: 160.5 s with setup.
+        // 10 runs of 15 MB at 12 Mbit/s take 10.36 s each, with four round trips and 0.5 s of setup 11.26 s.
+        // A run ends after ten times 10 s and a minute: 160.5 s with setup.
         let s = study("rate=12Mbit rtt=100ms queue=1bdp", Some("15MB"), None, &["standard"]);
         assert_eq!(
             time_needed(&s),

@@ -22,8 +22,8 @@ pub enum Kind {
     End,
     /// A loss episode ended, for startups that use this.
     Recovered,
-    /// The sender is about to send: before the first ACK, or in a loss episode whose window the startup sets, for startups that use
-    /// this.
+    /// The sender is about to send: before the first ACK, or in a loss episode whose window the startup sets,
+    /// for startups that use this.
     Send,
 }
 
@@ -84,7 +84,8 @@ reasons! {
     Loss: Meaning::Exit(Exit::Loss);
     /// The retransmission timer fired.
     Timeout: Meaning::Exit(Exit::Timeout);
-    /// The network marked packets (ECN), or the host's own queue refused one: the kernel does not tell them apart.
+    /// The network marked packets (ECN), or the host's own queue refused one: the kernel does not tell them
+    /// apart.
     Cwr: Meaning::Kernel("cwr", true);
     /// Conservative slow start lasted its number of rounds (`HyStart++`).
     CssRounds: Meaning::Exit(Exit::CssRounds);
@@ -167,7 +168,8 @@ pub struct Facts {
     pub queue_used: u64,
     /// Limit of that queue in bytes; 0 if unknown.
     pub queue_limit: u64,
-    /// Bytes queued by the application and not sent. For [`Kind::Send`] all that is not acknowledged, in whole segments.
+    /// Bytes queued by the application and not sent. For [`Kind::Send`] all that is not acknowledged, in
+    /// whole segments.
     pub unsent: u64,
     /// When the newest packet that this ACK delivered was sent, in microseconds.
     pub newest_us: u64,
@@ -231,8 +233,8 @@ pub struct Facts {
     pub undo_marker: bool,
     /// True if this event reduced cwnd; with `bbr3`, if it began a loss episode.
     pub cut: bool,
-    /// Segments that had been delivered when the newest packet delivered was sent. This and the next four are 0 unless the
-    /// control is `bbr3`.
+    /// Segments that had been delivered when the newest packet delivered was sent. This and the next four are
+    /// 0 unless the control is `bbr3`.
     pub newest_delivered: u32,
     /// Segments in flight then, an estimate.
     pub newest_inflight: u32,
@@ -254,8 +256,8 @@ pub struct Facts {
     pub ssthresh_after: u32,
     /// Bytes that cwnd may grow by; they count only if cwnd limited the sender.
     pub earned: u64,
-    /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it removed it. With
-    /// `bbr3` the pacing rate.
+    /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it
+    /// removed it. With `bbr3` the pacing rate.
     pub pace: u64,
 }
 

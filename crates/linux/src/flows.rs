@@ -136,8 +136,8 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Starts to watch the connections of one network namespace (its inode number; 0 for all), each sampled at most once
-    /// per `period`.
+    /// Starts to watch the connections of one network namespace (its inode number; 0 for all), each sampled
+    /// at most once per `period`.
     pub fn start(namespace: u64, period: Span) -> Result<Self, KernelError> {
         let what = "watch connections";
         Check::new().must(Verb::Watch, what)?;

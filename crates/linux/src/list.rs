@@ -68,8 +68,8 @@ pub(crate) fn registered() -> Vec<(u32, String)> {
         .collect()
 }
 
-/// The maps of controls that are registered, and the other processes that have maps open, at one time. Finding them reads the
-/// names of all descriptors of the machine.
+/// The maps of controls that are registered, and the other processes that have maps open, at one time.
+/// Finding them reads the names of all descriptors of the machine.
 pub(crate) struct Holders {
     registered: Vec<(u32, String)>,
     processes: Vec<Holder>,
@@ -88,8 +88,8 @@ impl Holders {
     }
 }
 
-/// Returns another process that has maps open, given its directory in `/proc`. The names of descriptors tell which are maps: a
-/// server may have many thousand others.
+/// Returns another process that has maps open, given its directory in `/proc`. The names of descriptors tell
+/// which are maps: a server may have many thousand others.
 fn holder(process: &Path) -> Option<Holder> {
     let pid: u32 = process.file_name()?.to_str()?.parse().ok()?;
     let is_map =

@@ -1,8 +1,9 @@
 //! Loads a startup into the kernel as a congestion control, holds it, pins it, replaces it and removes it.
 //!
-//! A control that is held is registered as long as the process that holds it lives (from Linux 6.4 on its link closes with
-//! the last file descriptor). One that is pinned is registered until it is unloaded or the machine restarts. In both cases
-//! connections that use it when it is removed keep it until they close: the kernel counts references.
+//! A control that is held is registered as long as the process that holds it lives (from Linux 6.4 on its
+//! link closes with the last file descriptor). One that is pinned is registered until it is unloaded or the
+//! machine restarts. In both cases connections that use it when it is removed keep it until they close: the
+//! kernel counts references.
 
 use crate::bpf_log::{keep_log, take_log};
 use crate::check::{Check, Verb};
@@ -66,7 +67,8 @@ impl Spec {
 pub struct Held {
     /// Its name in the kernel.
     pub name: String,
-    /// Dropped before the object: without links (before 6.4) it unregisters the control through the object's map.
+    /// Dropped before the object: without links (before 6.4) it unregisters the control through the object's
+    /// map.
     link: Option<Link>,
     object: Object,
     open: Open,
@@ -116,8 +118,8 @@ impl Held {
     }
 }
 
-/// Opens the object of a startup, adapts it to this kernel, writes its parameters and loads it, without registering it. If
-/// it has path memory, it continues to use the map that is pinned as `kept_memory`.
+/// Opens the object of a startup, adapts it to this kernel, writes its parameters and loads it, without
+/// registering it. If it has path memory, it continues to use the map that is pinned as `kept_memory`.
 fn prepare(
     spec: &Spec,
     check: &Check,
@@ -227,9 +229,9 @@ fn pin_maps(object: &mut Object, dir: &Path) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Loads a startup and pins it. A control of that name that is pinned already is replaced: open connections keep the old
-/// one, new connections use the new one. Returns the name in the kernel, and true if one was replaced. Of several processes
-/// that do this at once, each finishes before the next begins.
+/// Loads a startup and pins it. A control of that name that is pinned already is replaced: open connections
+/// keep the old one, new connections use the new one. Returns the name in the kernel, and true if one was
+/// replaced. Of several processes that do this at once, each finishes before the next begins.
 pub fn load_pinned(spec: &Spec) -> Result<(String, bool), KernelError> {
     let check = Check::new();
     let name = spec.name()?;
@@ -268,8 +270,8 @@ fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> R
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps && m.autocreate())
         .ok_or_else(|| KernelError::refused(what(), "the object has no control for this kernel"))?;
-    // libbpf has no call that only writes the operations into their map. Attaching does that first, and then fails because
-    // the name is registered; the map is complete, and the existing link accepts it.
+    // libbpf has no call that only writes the operations into their map. Attaching does that first, and then
+    // fails because the name is registered; the map is complete, and the existing link accepts it.
     if map.attach_struct_ops().is_ok() {
         return Err(KernelError::refused(what(), "the control was unloaded by another program meanwhile"));
     }
@@ -292,15 +294,16 @@ fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> R
 /// What [`unload`] removed, and what still uses it.
 #[derive(Clone, Debug)]
 pub struct Unloaded {
-    /// The name that the control had in the kernel; `None` if it was not loaded and only a default was left of it.
+    /// The name that the control had in the kernel; `None` if it was not loaded and only a default was left
+    /// of it.
     pub control: Option<String>,
     /// Defaults that were restored because they named this control.
     pub defaults: Vec<RestoredDefault>,
 }
 
-/// Removes a pinned control, given its name in the kernel or in the registry, and restores the default where it was the
-/// default. Connections that use it keep it until they close. Fails if a process holds it, and if it is still registered
-/// afterwards.
+/// Removes a pinned control, given its name in the kernel or in the registry, and restores the default where
+/// it was the default. Connections that use it keep it until they close. Fails if a process holds it, and if
+/// it is still registered afterwards.
 pub fn unload(name: &str) -> Result<Unloaded, KernelError> {
     let what = format!("unload {name}");
     must_be_privileged(&what)?;

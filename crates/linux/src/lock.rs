@@ -1,4 +1,5 @@
-//! The directory of this program's state files, and the lock that serialises every change of pins and defaults.
+//! The directory of this program's state files, and the lock that serialises every change of pins and
+//! defaults.
 
 use crate::error::KernelError;
 use nix::errno::Errno;
@@ -10,16 +11,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// Holds the lock file and one file for each default that was set. `/run` is empty after a restart of the machine, as the
-/// kernel's state is.
+/// Holds the lock file and one file for each default that was set. `/run` is empty after a restart of the
+/// machine, as the kernel's state is.
 pub(crate) const STATE: &str = "/run/slowstart";
 
 /// Attempts to take the lock, one each [`PAUSE`]: 30 s.
 const ATTEMPTS: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The lock, released when this is dropped or the process ends in any way. A function that takes it must not call another
-/// that does.
+/// The lock, released when this is dropped or the process ends in any way. A function that takes it must not
+/// call another that does.
 pub(crate) struct StateLock(#[allow(dead_code, reason = "held, not read")] Flock<File>);
 
 impl StateLock {

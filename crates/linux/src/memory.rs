@@ -1,5 +1,5 @@
-//! Path memory of the startups that use it (RFC 9959): what connections left for the next one on their path, in a map of the
-//! kernel (`bpf/memory.h`) of at most 16,384 entries.
+//! Path memory of the startups that use it (RFC 9959): what connections left for the next one on their path,
+//! in a map of the kernel (`bpf/memory.h`) of at most 16,384 entries.
 
 use crate::error::KernelError;
 use crate::facts::Numbers;
@@ -92,7 +92,8 @@ const MAX_CWND: u64 = 1 << 30;
 const MAX_RTT_US: u32 = 120_000_000;
 
 impl MemoryEntry {
-    /// Checks the values that a connection left: the rate is the window per SRTT, which is not much below the minimum RTT.
+    /// Checks the values that a connection left: the rate is the window per SRTT, which is not much below the
+    /// minimum RTT.
     fn check_values(&self) -> Result<(), String> {
         let Self { cwnd_bytes, rtt_us, rate_bps, .. } = *self;
         if !(1..=MAX_CWND).contains(&cwnd_bytes) {
@@ -187,8 +188,8 @@ impl Memory {
     /// Checks that an entry can be added.
     ///
     /// # Errors
-    /// If the entry does not fit how this control keeps its memory, is expired, lies in the future or has a window, rate
-    /// or RTT of zero.
+    /// If the entry does not fit how this control keeps its memory, is expired, lies in the future or has a
+    /// window, rate or RTT of zero.
     pub fn check(&self, entry: &MemoryEntry) -> Result<(), KernelError> {
         self.encode(entry).map(|_| ())
     }

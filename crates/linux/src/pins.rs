@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of all pins; each control has a directory of its name in it.
 pub(crate) const PINS: &str = "/sys/fs/bpf/slowstart";
-/// The maps pinned beside a link: name in the object, name of the pin. Only objects with path memory have the last two.
+/// The maps pinned beside a link: name in the object, name of the pin. Only objects with path memory have the
+/// last two.
 pub(crate) const MAPS: [(&str, &str); 6] = [
     (".data.counts", "counts"),
     (".data.watching", "watching"),

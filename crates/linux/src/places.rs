@@ -1,4 +1,5 @@
-//! The cgroups that a trial is attached to: one directory, or all that match a pattern, those that are made later too.
+//! The cgroups that a trial is attached to: one directory, or all that match a pattern, those that are made
+//! later too.
 
 use crate::attach::{Attached, absolute, existing};
 use crate::error::KernelError;
@@ -31,8 +32,8 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Returns the absolute paths of the cgroups that a path names or that match a pattern, in order. A cgroup below another of
-/// them is left out: programs of the upper one see its connections.
+/// Returns the absolute paths of the cgroups that a path names or that match a pattern, in order. A cgroup
+/// below another of them is left out: programs of the upper one see its connections.
 fn matching(what: &str, wanted: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let Some(pattern) = wanted.to_str().filter(|t| is_pattern(t)) else {
         return Ok(vec![existing(what, wanted)?]);
@@ -99,7 +100,8 @@ impl Places {
         Ok(Self { wanted: absolute(wanted)?, all })
     }
 
-    /// Attaches the trial to cgroups that were made since, and returns them. Needs `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// Attaches the trial to cgroups that were made since, and returns them. Needs `CAP_BPF` and
+    /// `CAP_NET_ADMIN`.
     pub(crate) fn follow(&mut self, object: &Object) -> Result<Vec<PathBuf>, KernelError> {
         let what = format!("trial on {}", self.wanted.display());
         let mut made = Vec::new();

@@ -12,8 +12,8 @@ pub enum Capability {
     Bpf,
 }
 
-/// Gives up every capability of this thread, and of threads it starts later, except those to keep. What is loaded stays
-/// loaded, readable and bound to this process: the kernel checks only the open files for that.
+/// Gives up every capability of this thread, and of threads it starts later, except those to keep. What is
+/// loaded stays loaded, readable and bound to this process: the kernel checks only the open files for that.
 pub fn drop_privileges(keep: &[Capability]) -> Result<(), KernelError> {
     let failed = |e: rustix::io::Errno| KernelError::io("drop privileges")(e.into());
     let wanted = keep.iter().fold(CapabilitySet::empty(), |all, c| {

@@ -1,8 +1,10 @@
-//! Chooses the congestion control of every new connection of a cgroup, so of a service, without changing its program.
+//! Chooses the congestion control of every new connection of a cgroup, so of a service, without changing its
+//! program.
 //!
-//! A selection belongs to one cgroup. A service manager that restarts a service may remove its cgroup and make another of
-//! the same path, to which the selection does not apply. [`Selection::follow`] attaches it again; a pinned selection is
-//! listed as [`SelectionState::CgroupReplaced`], and [`select`] for the same path repairs it.
+//! A selection belongs to one cgroup. A service manager that restarts a service may remove its cgroup and
+//! make another of the same path, to which the selection does not apply. [`Selection::follow`] attaches it
+//! again; a pinned selection is listed as [`SelectionState::CgroupReplaced`], and [`select`] for the same
+//! path repairs it.
 
 use crate::attach::{Attached, absolute, existing};
 use crate::bpf_log::keep_log;
@@ -63,15 +65,15 @@ impl std::fmt::Debug for Selection {
 }
 
 impl Selection {
-    /// Attaches the selection again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
-    /// `CAP_NET_ADMIN`.
+    /// Attaches the selection again if the cgroup was removed and made again since; returns true if so. Needs
+    /// `CAP_BPF` and `CAP_NET_ADMIN`.
     pub fn follow(&mut self) -> Result<bool, KernelError> {
         self.attached.follow(&self.object)
     }
 }
 
-/// Returns the directory of the pins for a cgroup. A name in bpffs may not contain dots, so it is a hash of the path
-/// (FNV-1a, 64 bits); the path itself is in the pinned map.
+/// Returns the directory of the pins for a cgroup. A name in bpffs may not contain dots, so it is a hash of
+/// the path (FNV-1a, 64 bits); the path itself is in the pinned map.
 fn pin_dir(cgroup: &Path) -> PathBuf {
     let hash = cgroup
         .as_os_str()
@@ -113,9 +115,9 @@ pub fn list_selections() -> Vec<PinnedSelection> {
     all
 }
 
-/// From now on each new connection of the cgroup, incoming or outgoing, uses this control: a startup that is loaded, or any
-/// control of the kernel. With `pinned` the selection outlives this process and replaces one that is pinned for the same
-/// path. Open connections keep their control.
+/// From now on each new connection of the cgroup, incoming or outgoing, uses this control: a startup that is
+/// loaded, or any control of the kernel. With `pinned` the selection outlives this process and replaces one
+/// that is pinned for the same path. Open connections keep their control.
 pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, KernelError> {
     let what = format!("select {control} for {}", cgroup.display());
     let check = Check::new();
@@ -160,7 +162,8 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     Ok(Selection { control: name, replaced, attached: result?, object })
 }
 
-/// Attaches and pins a selection, then removes the one it replaces, so that at each moment one of them applies.
+/// Attaches and pins a selection, then removes the one it replaces, so that at each moment one of them
+/// applies.
 fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<Attached, KernelError> {
     let what = format!("pin {}", dir.display());
     fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
@@ -184,8 +187,8 @@ fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<At
     Ok(attached)
 }
 
-/// Removes a pinned selection, whether or not its cgroup still exists, and returns what it was. Open connections keep their
-/// control.
+/// Removes a pinned selection, whether or not its cgroup still exists, and returns what it was. Open
+/// connections keep their control.
 pub fn unselect(cgroup: &Path) -> Result<PinnedSelection, KernelError> {
     let what = format!("unselect {}", cgroup.display());
     must_be_privileged(&what)?;

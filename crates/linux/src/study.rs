@@ -1,4 +1,5 @@
-//! One run of a study on the running kernel: the same path on the real clock, the kernel's own endpoints, the same row.
+//! One run of a study on the running kernel: the same path on the real clock, the kernel's own endpoints, the
+//! same row.
 //!
 //! The path counts drops and measures how long each packet took. The kernel reports the state of the sender
 //! (`watch.bpf.c`, for every control alike), and the controls of this project the reason why a startup ended.
@@ -40,8 +41,8 @@ const SAMPLES: usize = 4000;
 /// The number of the next control that this process loads, a part of its name.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A congestion control that runs can use: a startup of this project with the kernel's avoidance, or a control of the
-/// kernel itself. Dropping it unloads it.
+/// A congestion control that runs can use: a startup of this project with the kernel's avoidance, or a
+/// control of the kernel itself. Dropping it unloads it.
 pub(crate) struct LoadedControl {
     /// The startup as the user wrote it.
     name: String,
@@ -172,7 +173,8 @@ fn transfer(
     Ok(recording)
 }
 
-/// Returns how the startup ended: as reported by a control of this project, otherwise as the tracepoints show it.
+/// Returns how the startup ended: as reported by a control of this project, otherwise as the tracepoints show
+/// it.
 fn exit(recording: &Recording) -> Option<MeasuredExit> {
     let since = |ns: u64| Instant(ns).since(recording.began);
     let bytes = |segments: u32, mss: u32| Bytes(u64::from(segments) * u64::from(mss));
@@ -200,8 +202,8 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
     }
     let left = recording.facts.iter().rposition(|f| f.why != ExitReason::None)?;
     let f = &recording.facts[left];
-    // The exit was detected where the drain began: at the ACK after which the window no longer grew. ACKs that set a
-    // window after it belong to the drain, and a loss may end the drain.
+    // The exit was detected where the drain began: at the ACK after which the window no longer grew. ACKs
+    // that set a window after it belong to the drain, and a loss may end the drain.
     let mut at = left;
     while f.why == ExitReason::RateFlat
         && at > 0
@@ -228,8 +230,8 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
     })
 }
 
-/// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends with
-/// [`KernelError::Interrupted`].
+/// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends
+/// with [`KernelError::Interrupted`].
 pub(crate) fn run_transfer(
     study: &Study,
     control: &LoadedControl,

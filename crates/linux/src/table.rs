@@ -88,8 +88,8 @@ const RATE_BOUND: &[(&str, Scale)] = &[
     ("noise", OFF_ON),
     ("brake", OFF_ON),
 ];
-/// All but what the avoidance is to look for, which the kernel's CUBIC cannot be told, HyStart++ beside it, and the first
-/// flight.
+/// All but what the avoidance is to look for, which the kernel's CUBIC cannot be told, HyStart++ beside it,
+/// and the first flight.
 const RAPID: &[(&str, Scale)] = &[
     ("beta", Scale::Millionths),
     ("beta_ecn", Scale::Millionths),
@@ -367,8 +367,8 @@ impl Control {
         })
     }
 
-    /// Returns the constants of the object for a startup with these parameters. `given` are the names of those that were
-    /// written: one that the object does not have is an error.
+    /// Returns the constants of the object for a startup with these parameters. `given` are the names of
+    /// those that were written: one that the object does not have is an error.
     pub(crate) fn constants(&self, s: &Algorithm, given: &[String]) -> Result<Vec<u64>, KernelError> {
         if let Some(key) = given.iter().find(|k| !self.params.iter().any(|(name, _)| name == k)) {
             let why = "the kernel has no such parameter that applies to single connections";
@@ -429,9 +429,9 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
     }
 
-    /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the losses that
-    /// rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of rapid start
-    /// (docs/reference/kernel.md). They are refused if given.
+    /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the
+    /// losses that rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of
+    /// rapid start (docs/reference/kernel.md). They are refused if given.
     const NOT_IN_OBJECTS: [&str; 13] = [
         "rollback",
         "keep_width",

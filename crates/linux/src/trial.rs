@@ -1,8 +1,9 @@
-//! The kernel side of a trial: assigns the new connections of a cgroup to arms and reads what becomes of them.
+//! The kernel side of a trial: assigns the new connections of a cgroup to arms and reads what becomes of
+//! them.
 //!
-//! Everything ends with the process that holds it, however it ends: the kernel closes the link to the cgroup and those of
-//! the arms' congestion controls with the last file descriptor. Connections that were assigned keep their control until they
-//! close; new ones use what they used before the trial.
+//! Everything ends with the process that holds it, however it ends: the kernel closes the link to the cgroup
+//! and those of the arms' congestion controls with the last file descriptor. Connections that were assigned
+//! keep their control until they close; new ones use what they used before the trial.
 
 use crate::bpf_log::keep_log;
 use crate::check::{Check, Verb};
@@ -24,7 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
 
-/// Offsets in `plan` of `trial.bpf.c`: the phase, the first arm; in an arm: whether it was ended; size of an arm.
+/// Offsets in `plan` of `trial.bpf.c`: the phase, the first arm; in an arm: whether it was ended; size of an
+/// arm.
 const PHASE: usize = 20;
 const ARMS: usize = 24;
 const ENDED: usize = 8;
@@ -33,9 +35,11 @@ const ARM_SIZE: usize = 32;
 /// What a trial starts with: its arms and whose connections they are for.
 #[derive(Copy, Clone, Debug)]
 pub struct TrialSpec<'a> {
-    /// Directory of the cgroup, or a pattern with `*`, `?` or `[..]` for several, those that are made later too.
+    /// Directory of the cgroup, or a pattern with `*`, `?` or `[..]` for several, those that are made later
+    /// too.
     pub cgroup: &'a Path,
-    /// The arms: congestion controls that the kernel has, or startups with parameters, which are loaded for the trial.
+    /// The arms: congestion controls that the kernel has, or startups with parameters, which are loaded for
+    /// the trial.
     pub plan: &'a Plan,
     /// Assign by the client's prefix (/24 of IPv4, /56 of IPv6) instead of by connection.
     pub sticky: bool,
@@ -52,7 +56,8 @@ pub struct TrialCounts {
     pub assigned: Vec<u64>,
     /// In no arm, because the shares are less than 100 %, or in one that was ended.
     pub outside: u64,
-    /// Whose program, or another selection, chose the congestion control, before the connection was assigned or later.
+    /// Whose program, or another selection, chose the congestion control, before the connection was assigned
+    /// or later.
     pub own_choice: u64,
     /// For which the kernel did not set the congestion control.
     pub refused: u64,
@@ -69,8 +74,8 @@ pub struct TrialRecord {
     pub connection: u64,
     /// True if this is its last record.
     pub closed: bool,
-    /// True if the program has chosen another congestion control since the connection was assigned: it is in no arm, and what
-    /// earlier records of it say does not count. Only in a last record.
+    /// True if the program has chosen another congestion control since the connection was assigned: it is in
+    /// no arm, and what earlier records of it say does not count. Only in a last record.
     pub own_choice: bool,
     /// True if it was established during the A/A phase.
     pub a_a: bool,
@@ -97,7 +102,8 @@ impl std::fmt::Debug for RunningTrial {
     }
 }
 
-/// Loads the control of an arm, under a name of this process, unless the kernel has it. Returns its name in the kernel.
+/// Loads the control of an arm, under a name of this process, unless the kernel has it. Returns its name in
+/// the kernel.
 fn load_arm(arm: &str, number: usize) -> Result<(String, Option<Held>), KernelError> {
     let available = available()?;
     if available.iter().any(|a| a == arm) {
@@ -139,7 +145,8 @@ impl RunningTrial {
     /// Loads the arms and begins to assign the new connections of the cgroup.
     ///
     /// # Errors
-    /// If the cgroup is none of version 2 or has a trial already, if an arm is not known or this kernel cannot run it.
+    /// If the cgroup is none of version 2 or has a trial already, if an arm is not known or this kernel
+    /// cannot run it.
     pub fn start(spec: &TrialSpec<'_>) -> Result<Self, KernelError> {
         let what = format!("trial on {}", spec.cgroup.display());
         let claims = claim(&what, spec.cgroup)?;
@@ -167,8 +174,8 @@ impl RunningTrial {
         Ok(Self { plan, arms, salt, sticky: spec.sticky, places, object, controls })
     }
 
-    /// Attaches the trial to its cgroups that were made, or removed and made again, since the last call, and returns them. Needs
-    /// `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// Attaches the trial to its cgroups that were made, or removed and made again, since the last call, and
+    /// returns them. Needs `CAP_BPF` and `CAP_NET_ADMIN`.
     pub fn follow(&mut self) -> Result<Vec<PathBuf>, KernelError> {
         self.places.follow(&self.object)
     }
@@ -250,8 +257,8 @@ struct Left {
     undoable: bool,
 }
 
-/// Why startups of this project ended, by the address of the socket: they tell more than the kernel's state shows. Connections that
-/// follow each other may have the same address.
+/// Why startups of this project ended, by the address of the socket: they tell more than the kernel's state
+/// shows. Connections that follow each other may have the same address.
 #[derive(Default)]
 struct Reasons {
     by_socket: BTreeMap<u64, Vec<Left>>,
@@ -321,10 +328,12 @@ impl std::fmt::Debug for TrialReader<'_> {
 }
 
 impl TrialReader<'_> {
-    /// Passes on the records since the last call. The ring holds about 7,000 records; call it several times per second.
+    /// Passes on the records since the last call. The ring holds about 7,000 records; call it several times
+    /// per second.
     pub fn poll(&mut self) -> Result<(), KernelError> {
         let failed = || KernelError::bpf("read records of the trial");
-        // Connections whose end was read in an earlier call have no record that is read later than in this one.
+        // Connections whose end was read in an earlier call have no record that is read later than in this
+        // one.
         let closed = locked(&self.reasons).closed.len();
         self.records.consume().map_err(failed())?;
         // Events that explain a record were written before it, so they are read after it.
@@ -346,7 +355,8 @@ impl TrialReader<'_> {
 struct RawRecord {
     /// Address of the socket.
     sk: u64,
-    /// When it was written, and when the connection sent its first data, in microseconds of `CLOCK_MONOTONIC`.
+    /// When it was written, and when the connection sent its first data, in microseconds of
+    /// `CLOCK_MONOTONIC`.
     now_us: u64,
     begun_us: u64,
     /// Idle time until the startup ended, as far as the kernel's state shows that.

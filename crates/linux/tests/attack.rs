@@ -1,10 +1,12 @@
-//! Receivers that manipulate their acknowledgements (Savage et al., "TCP congestion control with a misbehaving receiver",
-//! 1999) against each object in the running kernel. The receiver is this program, behind a TUN device; the sender is a
-//! socket of the kernel. Needs root and /dev/net/tun, and prints `skipped` otherwise.
+//! Receivers that manipulate their acknowledgements (Savage et al., "TCP congestion control with a
+//! misbehaving receiver", 1999) against each object in the running kernel. The receiver is this program,
+//! behind a TUN device; the sender is a socket of the kernel. Needs root and /dev/net/tun, and prints
+//! `skipped` otherwise.
 //!
-//! Time runs in rounds: the receiver takes all segments that the kernel sends, then acknowledges them. A startup that
-//! decides by time ends early for an honest receiver, whose acknowledgements show the rate of the path, and a receiver may
-//! hide that. It then gets standard slow start, which doubles the flight in each round, and must not get more.
+//! Time runs in rounds: the receiver takes all segments that the kernel sends, then acknowledges them. A
+//! startup that decides by time ends early for an honest receiver, whose acknowledgements show the rate of
+//! the path, and a receiver may hide that. It then gets standard slow start, which doubles the flight in each
+//! round, and must not get more.
 
 mod common;
 
@@ -240,15 +242,18 @@ fn last_flight(control: &str, receiver: Receiver) -> usize {
 /// Startups that do not decide by time, and must give an attacker no more than an honest receiver.
 const TIMELESS: [&str; 6] = ["standard", "limited", "restricted", "tsl", "abc", "smooth"];
 
-/// It sends all that the application has written in its first round trip, so that there is no flight to compare.
+/// It sends all that the application has written in its first round trip, so that there is no flight to
+/// compare.
 const JUMPS: &str = "jump-start";
 
-/// Without SACK the kernel counts a duplicate as a delivered segment, so its rate samples, which this startup sets cwnd by, are
-/// too large, and a loss alone does not end it. The kernel's own `bbr` has the same weakness.
+/// Without SACK the kernel counts a duplicate as a delivered segment, so its rate samples, which this startup
+/// sets cwnd by, are too large, and a loss alone does not end it. The kernel's own `bbr` has the same
+/// weakness.
 const BELIEVES_DUPLICATES: &str = "bbr3";
 
-/// The most segments of the last flight under a startup that decides by time: those of standard slow start, unless it sends
-/// more by design. `usize::MAX` is a known weakness (docs/evidence/kernel.md, "Receivers that manipulate their acknowledgements").
+/// The most segments of the last flight under a startup that decides by time: those of standard slow start,
+/// unless it sends more by design. `usize::MAX` is a known weakness (docs/evidence/kernel.md, "Receivers that
+/// manipulate their acknowledgements").
 fn bound(startup: &str, attack: Receiver) -> usize {
     match (startup, attack) {
         ("hybla", _) | ("ess", Receiver::AtOnce) | (BELIEVES_DUPLICATES, Receiver::Duplicates) => usize::MAX,
@@ -295,7 +300,8 @@ fn attack(startup: &str, i: usize) -> Vec<String> {
         } else {
             bound(startup, attack)
         };
-        // The median: a pause of the machine changes one run. What exceeds the bound is measured with twice as many more.
+        // The median: a pause of the machine changes one run. What exceeds the bound is measured with twice
+        // as many more.
         if median(&flights) > bound {
             (0..2).for_each(|_| flights.extend(measure(&held.name, attack)));
         }

@@ -51,8 +51,8 @@ fn download(e: &Emulation, bytes: usize) {
     });
 }
 
-/// The recorded packets, passed to the same path a second time, have the same outcome: the emulator adds and loses
-/// nothing.
+/// The recorded packets, passed to the same path a second time, have the same outcome: the emulator adds and
+/// loses nothing.
 #[test]
 fn the_simulator_s_path_gives_the_recorded_outcomes() {
     let Some(_one) = able("the_simulator_s_path_gives_the_recorded_outcomes") else { return };
@@ -76,8 +76,9 @@ fn the_simulator_s_path_gives_the_recorded_outcomes() {
     assert!(syn_acks.clone().count() >= 2 && syn_acks.clone().next().unwrap().outcome.is_err());
 }
 
-/// As above over queue disciplines, token buckets and the elements that lose, delay, reorder and duplicate. What a discipline
-/// does is known when a packet leaves it, so the recorded packets enter again and leave when they may.
+/// As above over queue disciplines, token buckets and the elements that lose, delay, reorder and duplicate.
+/// What a discipline does is known when a packet leaves it, so the recorded packets enter again and leave
+/// when they may.
 #[test]
 fn every_element_gives_the_recorded_outcomes() {
     let Some(_one) = able("every_element_gives_the_recorded_outcomes") else { return };
@@ -131,8 +132,9 @@ fn counter(ns: &str, group: &str, name: &str) -> u64 {
     values.split(' ').nth(place).and_then(|v| v.parse().ok()).expect("a number")
 }
 
-/// The kernel against itself: both ends negotiate `tcp_ecn`, the path marks, and the receiver echoes. Returns how many packets
-/// arrived marked and how many of them the sender knows of; `None` if this kernel refuses that value of `tcp_ecn`.
+/// The kernel against itself: both ends negotiate `tcp_ecn`, the path marks, and the receiver echoes. Returns
+/// how many packets arrived marked and how many of them the sender knows of; `None` if this kernel refuses
+/// that value of `tcp_ecn`.
 fn echoed_marks(queue: &str, tcp_ecn: &str) -> Option<(u64, u64)> {
     let e = start(&format!("rate=20Mbit rtt=20ms queue={queue}"), 1);
     for ns in [e.server(), e.client()] {
@@ -211,7 +213,8 @@ fn round_trips_are_not_shorter_than_the_path() {
     println!("the server answers after at least {least:?}; forward {}", report.forward.lateness);
 }
 
-/// A transfer reaches the rate of the link and does not exceed it. It may stay below it where packets are released late.
+/// A transfer reaches the rate of the link and does not exceed it. It may stay below it where packets are
+/// released late.
 #[test]
 fn a_transfer_has_the_rate_of_the_link() {
     let Some(_one) = able("a_transfer_has_the_rate_of_the_link") else { return };
@@ -229,11 +232,12 @@ fn a_transfer_has_the_rate_of_the_link() {
     println!("link of 100 Mbit/s: {:.2} Mbit/s; {}", rate.0 as f64 / 1e6, stats.lateness);
     assert!(rate.0 <= 100_000_100, "{rate:?}");
     if report.valid() {
-        // A host that stops the machine for some milliseconds changes the mean, but not the median. A thread that wakes
-        // up too late changes the median.
+        // A host that stops the machine for some milliseconds changes the mean, but not the median. A thread
+        // that wakes up too late changes the median.
         let median = stats.lateness.quantile_per_mille(500);
         assert!(!realtime || median < Span::micros(50), "{median:?}");
-        // A busy machine may not always fill the link (98.3 was measured); the benchmark has narrower figures.
+        // A busy machine may not always fill the link (98.3 was measured); the benchmark has narrower
+        // figures.
         assert!(rate.0 >= 50_000_000, "{rate:?}");
     } else {
         println!("skipped: the lower bound of the rate (this machine releases packets too late)");

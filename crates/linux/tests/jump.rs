@@ -1,5 +1,5 @@
-//! Startups that jump, in the running kernel: the jump is paced on the wire, and path memory (RFC 9959) is used where it is
-//! valid and nowhere else. Needs root and TUN devices.
+//! Startups that jump, in the running kernel: the jump is paced on the wire, and path memory (RFC 9959) is
+//! used where it is valid and nowhere else. Needs root and TUN devices.
 
 mod common;
 
@@ -49,8 +49,8 @@ fn now() -> Instant {
 const PORT: u16 = 8443;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A download of `bytes` bytes by a client at `from`; returns how long it took from the request to connect, and the events
-/// of the sender.
+/// A download of `bytes` bytes by a client at `from`; returns how long it took from the request to connect,
+/// and the events of the sender.
 fn download(e: &Emulation, held: &Held, from: &str, bytes: usize) -> (Duration, Vec<Facts>) {
     download_in_parts(e, held, from, &[bytes])
 }
@@ -117,8 +117,8 @@ fn jump(events: &[Facts]) -> &Facts {
     events.iter().find(|f| f.pace > 0 && f.pace < u64::MAX).expect("a jump")
 }
 
-/// One transfer of 101 packets: its events, how many of the packets reached the device in the first round trip, and how many in
-/// each quarter of that.
+/// One transfer of 101 packets: its events, how many of the packets reached the device in the first round
+/// trip, and how many in each quarter of that.
 fn first_round_trip(startup: &str) -> (Vec<Facts>, usize, [usize; 4]) {
     let (held, e) = (loaded(startup), emulate("rate=100Mbit rtt=200ms queue=4bdp"));
     let (_, events) = download(&e, &held, CLIENT, 145_000);
@@ -129,8 +129,8 @@ fn first_round_trip(startup: &str) -> (Vec<Facts>, usize, [usize; 4]) {
     (events, first.len(), [0.0, 50.0, 100.0, 150.0].map(within))
 }
 
-/// Attempts at a transfer that nothing else on the machine delays: a device that is read late shows packets together that were
-/// not sent together.
+/// Attempts at a transfer that nothing else on the machine delays: a device that is read late shows packets
+/// together that were not sent together.
 const ATTEMPTS: usize = 3;
 
 #[test]
@@ -153,9 +153,10 @@ fn a_jump_is_paced_on_the_wire_and_pacing_ends_with_it() {
     assert!((10..=14).contains(&all), "the initial window only, not {all}");
 }
 
-/// The jump of one download by `startup`: its size in segments, and the most by which the bytes sent within the next 50 ms
-/// exceed what a pacing rate of the new window per round trip lets out in that time and one super-segment, as a ratio. By the
-/// kernel's own sequence numbers and clock, so that a device read late changes nothing.
+/// The jump of one download by `startup`: its size in segments, and the most by which the bytes sent within
+/// the next 50 ms exceed what a pacing rate of the new window per round trip lets out in that time and one
+/// super-segment, as a ratio. By the kernel's own sequence numbers and clock, so that a device read late
+/// changes nothing.
 fn sent_after_jump(startup: &str) -> (u32, f64) {
     let (held, e) = (loaded(startup), emulate("rate=100Mbit rtt=100ms queue=8bdp"));
     let (_, events) = download(&e, &held, CLIENT, 3_000_000);
@@ -174,7 +175,8 @@ fn sent_after_jump(startup: &str) -> (u32, f64) {
 #[test]
 fn ess_paces_its_jump_if_asked() {
     let Some(_one) = able(&[Verb::Load]) else { return };
-    // The rate is estimated from the spacing of ACKs, and the burst needs a processor: noise makes both smaller.
+    // The rate is estimated from the spacing of ACKs, and the burst needs a processor: noise makes both
+    // smaller.
     let mut burst = (1..=ATTEMPTS).map(|_| sent_after_jump("ess"));
     assert!(burst.any(|(size, most)| size > 300 && most > 1.5), "no burst");
     let mut paced = (1..=ATTEMPTS).map(|_| sent_after_jump("ess:jump=paced"));
@@ -221,7 +223,8 @@ fn careful_resume_saves_round_trips_on_the_same_path_only() {
         "{at:?}"
     );
     assert!(at.now_ns - events[0].now_ns < 800_000_000, "after the first round trip");
-    // Doubling from 10 segments to half of the saved window takes log2(saved / 2 / 10) round trips; the jump takes one.
+    // Doubling from 10 segments to half of the saved window takes log2(saved / 2 / 10) round trips; the jump
+    // takes one.
     let rounds = (f64::from(at.set) / 10.0).log2() - 1.0;
     let wins = other.as_secs_f64() - second.as_secs_f64();
     assert!(wins > (rounds.floor() - 1.0) * RTT.as_secs_f64(), "{wins} s of {rounds} round trips");
@@ -234,8 +237,9 @@ fn careful_resume_saves_round_trips_on_the_same_path_only() {
     assert_eq!(entries(&held).len(), 0, "a short download leaves nothing");
 }
 
-/// Slow start overflows this queue: what was in flight then is more than the path holds, and so is 0.7 of it, CUBIC's window after
-/// the loss, which the end of the download does not use. While it recovers, much of what is not acknowledged has arrived or is lost.
+/// Slow start overflows this queue: what was in flight then is more than the path holds, and so is 0.7 of it,
+/// CUBIC's window after the loss, which the end of the download does not use. While it recovers, much of what
+/// is not acknowledged has arrived or is lost.
 #[test]
 fn what_is_left_was_in_flight_without_a_loss() {
     let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
@@ -276,11 +280,12 @@ fn careful_resume_retreats_on_a_path_with_a_tenth_of_the_rate() {
         "left {left:?}; jump to {} segments; retreat after {after:.2} s (SRTT {srtt:.2} s) to {} segments; {dropped} dropped",
         at.set, retreat.set
     );
-    // The retreat keeps control of the window, and halves what the path has been seen to hold (RFC 9959, Safe Retreat).
+    // The retreat keeps control of the window, and halves what the path has been seen to hold (RFC 9959, Safe
+    // Retreat).
     assert_eq!(retreat.why, slowstart_linux::ExitReason::None);
     assert!(retreat.set > 0 && retreat.set < at.set / 4, "{retreat:?}");
-    // The first loss occurs while the jump is sent. The retreat begins when it is detected, one round trip (through the full
-    // queue) later.
+    // The first loss occurs while the jump is sent. The retreat begins when it is detected, one round trip
+    // (through the full queue) later.
     let first = report.forward.records.iter().find(|r| r.outcome.is_err()).expect("it was lost");
     let seen = Span(retreat.now_ns - (report.start + Span(first.at.0)).0).as_secs_f64();
     println!("the first loss was {seen:.2} s before the retreat");

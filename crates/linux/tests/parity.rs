@@ -1,7 +1,8 @@
 //! Parity: the objects and the Rust algorithms of the same names make the same decision at each ACK.
 //!
-//! An object reports, for each ACK, the kernel's fields before the decision, the decision, and cwnd and ssthresh after it.
-//! The Rust algorithm gets the fields and must make the same decision. Needs root and TUN devices.
+//! An object reports, for each ACK, the kernel's fields before the decision, the decision, and cwnd and
+//! ssthresh after it. The Rust algorithm gets the fields and must make the same decision. Needs root and TUN
+//! devices.
 //!
 //! `cargo test -p slowstart-linux --test parity -- --ignored --nocapture` is the long form: a million ACKs.
 
@@ -81,8 +82,8 @@ const fn trial(what: &'static str, path: &'static str, writes: Writes) -> Trial 
     Trial { what, path, writes, only: &[], alone: false, times: 1, commands: &[] }
 }
 
-/// Trials at a time, each over a path of its own: they mostly wait, and no decision that is compared depends on how busy the
-/// machine is.
+/// Trials at a time, each over a path of its own: they mostly wait, and no decision that is compared depends
+/// on how busy the machine is.
 const LANES: usize = 3;
 
 impl Trial {
@@ -267,7 +268,8 @@ fn loaded() -> Vec<Loaded> {
         .enumerate()
         .map(|(i, written)| {
             let mut spec = Spec::read(written, "cubic").unwrap_or_else(|e| panic!("{e}"));
-            // Each connection has another port, and shares its memory with those before it, of other paths too.
+            // Each connection has another port, and shares its memory with those before it, of other paths
+            // too.
             spec.memory.by_cgroup = true;
             let held =
                 load_as(&spec, format!("ss_{}_{i}", std::process::id())).unwrap_or_else(|e| panic!("{e}"));
@@ -384,7 +386,8 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
             "{}",
             l.name
         );
-        // The counters agree with the events. (`hystart` counts exits as ssthresh; the Rust model names the reason.)
+        // The counters agree with the events. (`hystart` counts exits as ssthresh; the Rust model names the
+        // reason.)
         if l.name != "hystart" {
             for (why, n) in counts.exits.iter().filter(|(w, _)| *w != ExitReason::None) {
                 let reported = tally.borrow().exits.get(&(l.name.clone(), why.name())).copied().unwrap_or(0);
@@ -425,7 +428,8 @@ fn objects_decide_as_the_rust_algorithms() {
     let Some(_one) = able() else { return };
     let mut t = compare(1, |_, _| true);
     show(&t);
-    // In one of 15 series a counter was one higher than the events say; why is not known. A disagreement is never repeated.
+    // In one of 15 series a counter was one higher than the events say; why is not known. A disagreement is
+    // never repeated.
     if t.disagreements == 0 && t.miscounted > 0 {
         t = compare(1, |_, _| true);
         show(&t);

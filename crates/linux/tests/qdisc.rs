@@ -1,6 +1,7 @@
-//! Elements of the running kernel on a veth: CoDel and FQ-CoDel, called as the kernel called them, decide the same in the
-//! simulator; RED marks and drops as often there, and netem loses and duplicates as often. Needs root, kprobes and the modules of the
-//! disciplines, and is skipped without them; `ci/kernels.sh` runs it on Debian's kernels.
+//! Elements of the running kernel on a veth: CoDel and FQ-CoDel, called as the kernel called them, decide the
+//! same in the simulator; RED marks and drops as often there, and netem loses and duplicates as often. Needs
+//! root, kprobes and the modules of the disciplines, and is skipped without them; `ci/kernels.sh` runs it on
+//! Debian's kernels.
 
 mod common;
 
@@ -37,7 +38,8 @@ struct Case {
     dequeue: &'static str,
     /// How the names of the functions begin that read the clock for it.
     readers: &'static [&'static str],
-    /// Nothing is random: the model must decide each call as the kernel did, from this major version of it on.
+    /// Nothing is random: the model must decide each call as the kernel did, from this major version of it
+    /// on.
     exact: Option<u32>,
 }
 
@@ -69,7 +71,8 @@ const CASES: &[Case] = &[
         enqueue: "fq_codel_enqueue",
         dequeue: "fq_codel_dequeue",
         readers: CODEL,
-        // In 6.1 a flow that is empty still knows since when its delay was above the target (docs/reference/disciplines.md).
+        // In 6.1 a flow that is empty still knows since when its delay was above the target
+        // (docs/reference/disciplines.md).
         exact: Some(7),
     },
 ];
@@ -144,7 +147,8 @@ fn recorded_calls() -> Vec<Call> {
     let text = fs::read_to_string(format!("{TRACING}/trace")).expect("the trace");
     let mut calls: Vec<Call> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
-        // The types of the fields are given, since newer kernels print a return value in the type that BTF says.
+        // The types of the fields are given, since newer kernels print a return value in the type that BTF
+        // says.
         let value = || {
             let hex = line.rsplit_once("=0x").unwrap_or_else(|| panic!("{line}: expected a value")).1;
             u64::from_str_radix(hex.trim(), 16).unwrap_or_else(|e| panic!("{line}: {e}"))
@@ -207,8 +211,8 @@ fn quiet_net(name: &str) -> Net {
     net
 }
 
-/// Sends packets of four flows for some seconds, faster and slower than the rate in turn; returns what was sent, and the
-/// codepoint of each when it arrived, twice if it arrived twice.
+/// Sends packets of four flows for some seconds, faster and slower than the rate in turn; returns what was
+/// sent, and the codepoint of each when it arrived, twice if it arrived twice.
 fn drive(net: &Net, load: impl Fn(f64) -> f64, packets: usize) -> (Vec<Sent>, BTreeMap<u32, Vec<Ecn>>) {
     let sinks: Vec<UdpSocket> = (0..4)
         .map(|i| Net::within(&net.receiver, || UdpSocket::bind(("10.99.0.2", 7000 + i))).expect("a port"))
@@ -278,8 +282,8 @@ fn receive(socket: &UdpSocket) -> Vec<(u32, Ecn)> {
     }
 }
 
-/// What the model does when it is called as the kernel was: the fate of each packet, and how many calls gave another packet
-/// than the kernel's.
+/// What the model does when it is called as the kernel was: the fate of each packet, and how many calls gave
+/// another packet than the kernel's.
 fn replay(case: &Case, calls: &[Call], sent: &[Sent], start: u64, seed: u64) -> (Vec<Fate>, usize) {
     let text = case.words;
     let discipline: Discipline = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -435,7 +439,8 @@ fn netem_on_a_device_loses_as_the_model() {
     let n = 20_000;
     let (_, arrived) = drive(&net, |_| 6.0, n);
     let lost: Vec<bool> = (0..n as u32).map(|id| !arrived.contains_key(&id)).collect();
-    // Runs of losses are geometric with mean 1/r, runs between with mean 1/p: five standard errors of the means.
+    // Runs of losses are geometric with mean 1/r, runs between with mean 1/p: five standard errors of the
+    // means.
     for (state, change) in [(true, 0.25_f64), (false, 0.05)] {
         let runs: Vec<f64> =
             lost.chunk_by(|a, b| a == b).filter(|c| c[0] == state).map(|c| c.len() as f64).collect();

@@ -1,5 +1,5 @@
-//! Compares replay's account of a connection with the counters of the kernel: tcpdump at both ends of an emulated path,
-//! `cubic` over it. Needs root, TUN devices and tcpdump, and prints `skipped` otherwise.
+//! Compares replay's account of a connection with the counters of the kernel: tcpdump at both ends of an
+//! emulated path, `cubic` over it. Needs root, TUN devices and tcpdump, and prints `skipped` otherwise.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Three cells of `slowstart validate kernel`, three runs each, with bounds wide enough for a busy machine; the command runs
-//! all with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
+//! Three cells of `slowstart validate kernel`, three runs each, with bounds wide enough for a busy machine;
+//! the command runs all with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
 
 mod common;
 
@@ -26,7 +26,8 @@ fn run(kernel: &dyn Engine, study: &Study, n: usize) -> Ran {
 const MAX_RATIO: [(&str, f64); 3] =
     [("window at exit (packets)", 1.5), ("to 1 MB (s)", 1.25), ("goodput (Mbit/s)", 1.25)];
 
-/// The cells whose names are in `SLOWSTART_CELLS`, separated by commas, as the command runs them: five times each.
+/// The cells whose names are in `SLOWSTART_CELLS`, separated by commas, as the command runs them: five times
+/// each.
 #[test]
 fn named_cells_are_compared() {
     let Ok(names) = std::env::var("SLOWSTART_CELLS") else {
@@ -63,8 +64,8 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
     for cell in Cell::all().into_iter().filter(|c| cells.contains(&c.name.as_str())) {
         let engine = Kernel::default();
         let study = cell.study(&engine, None).expect("a path without a trace");
-        // Runs in which packets were released too late are repeated. A pause of the machine ends HyStart early or late in
-        // one run: the medians of three are compared.
+        // Runs in which packets were released too late are repeated. A pause of the machine ends HyStart
+        // early or late in one run: the medians of three are compared.
         let valid = |o: &Ran| !o.row.caveats.iter().any(|c| c == INVALID);
         let kernel: Vec<Ran> = (0..8).map(|n| run(&engine, &study, n)).filter(valid).take(3).collect();
         if kernel.len() < 3 {

@@ -1,4 +1,5 @@
-//! The code between `%{` and `}%`: assignments, assertions and arithmetic, the part of Python that scripts use.
+//! The code between `%{` and `}%`: assignments, assertions and arithmetic, the part of Python that scripts
+//! use.
 
 use std::collections::BTreeMap;
 

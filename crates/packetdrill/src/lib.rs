@@ -1,6 +1,7 @@
 //! Tests of the laboratory: scripts in packetdrill's language against its endpoint, on a virtual clock.
 //!
-//! The language is that of Google's tool of that name: packets in and out, socket calls, assertions over `tcp_info`.
+//! The language is that of Google's tool of that name: packets in and out, socket calls, assertions over
+//! `tcp_info`.
 //!
 //! - [`parse`]: a script as events
 //! - [`expr`]: the code between `%{` and `}%`

@@ -19,8 +19,8 @@ struct Args {
     /// Compare adjacent packets as ranges of bytes, and ignore the PSH flag
     #[arg(long)]
     ranges: bool,
-    /// Greatest difference between the time of an event and the time in the script, in microseconds [default: as the
-    /// script says, else 4000]
+    /// Greatest difference between the time of an event and the time in the script, in microseconds
+    /// [default: as the script says, else 4000]
     #[arg(long, value_name = "N")]
     tolerance_usecs: Option<u32>,
 }

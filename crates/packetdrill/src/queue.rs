@@ -4,7 +4,8 @@
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// Memory of a buffer beside its data (`sk_wmem_queued` of one segment on a 64-bit kernel 6.18, less the segment).
+/// Memory of a buffer beside its data (`sk_wmem_queued` of one segment on a 64-bit kernel 6.18, less the
+/// segment).
 const OVERHEAD: u64 = 832;
 /// Memory that is assumed for a segment when a buffer is sized: head, shared info and the structure itself
 /// (`tcp_sndbuf_expand`).
@@ -20,7 +21,8 @@ const LARGEST: u64 = 65_536 - 321;
 /// A send buffer: a sequence of socket buffers, split where part of one was sent.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// The offset at which each socket buffer starts. The first is at or before the first unacknowledged byte.
+    /// The offset at which each socket buffer starts. The first is at or before the first unacknowledged
+    /// byte.
     pieces: VecDeque<u64>,
     /// Its limit, bytes (`sk_sndbuf`).
     limit: u64,
@@ -87,8 +89,9 @@ impl Queue {
         x.end - x.una + OVERHEAD * self.pieces.len() as u64
     }
 
-    /// How many of `bytes` can be written before a push: the free space of the last socket buffer, or a new one of `goal`
-    /// bytes. 0 if a new one must not be allocated, because the buffer is full or `lowat` bytes are unsent.
+    /// How many of `bytes` can be written before a push: the free space of the last socket buffer, or a new
+    /// one of `goal` bytes. 0 if a new one must not be allocated, because the buffer is full or `lowat` bytes
+    /// are unsent.
     pub fn room(&mut self, x: Extent, goal: u64, lowat: u64) -> u64 {
         let held = self.held(x);
         let waits = self.pieces.back().map_or(0, |p| if x.next < x.end { x.end - p } else { 0 });
@@ -110,7 +113,8 @@ impl Queue {
     }
 }
 
-/// The size of a socket buffer, bytes (`tcp_xmit_size_goal`): whole segments, and no more than half the largest window seen.
+/// The size of a socket buffer, bytes (`tcp_xmit_size_goal`): whole segments, and no more than half the
+/// largest window seen.
 pub fn goal(mss: u64, largest_window: u64) -> u64 {
     let half = if largest_window > 536 { largest_window / 2 } else { largest_window };
     (LARGEST.min(half) / mss * mss).max(mss)

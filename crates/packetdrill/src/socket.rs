@@ -98,8 +98,8 @@ impl Sockets {
         self.end.as_ref().is_some_and(|e| e.state() == State::Established)
     }
 
-    /// Updates what limits the sender, and whether the application waits for space (`tcp_check_space`), after time has
-    /// passed, a segment has arrived or data was written.
+    /// Updates what limits the sender, and whether the application waits for space (`tcp_check_space`), after
+    /// time has passed, a segment has arrived or data was written.
     fn look(&mut self, now: Instant, heard: bool) {
         let Some(e) = &self.end else { return };
         let idle = e.tx.done() && self.extent().una == self.extent().end;
@@ -365,7 +365,8 @@ impl Sockets {
         }
     }
 
-    /// Writes as many bytes as the buffer accepts, and pushes each full socket buffer. Returns the number of bytes.
+    /// Writes as many bytes as the buffer accepts, and pushes each full socket buffer. Returns the number of
+    /// bytes.
     fn write(&mut self, now: Instant, bytes: u64, more: bool, out: &mut Vec<Segment>) -> u64 {
         let lowat = self.low_water();
         let mut done = 0;

@@ -3,8 +3,8 @@
 use slowstart_packetdrill::expr::{self, Names};
 use slowstart_packetdrill::{parse, run};
 
-/// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels, since 6.18 does not let
-/// `tcp_ecn` be 3.
+/// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels,
+/// since 6.18 does not let `tcp_ecn` be 3.
 const SCRIPTS: [(&str, &str); 25] = [
     ("grows", include_str!("scripts/grows.pkt")),
     ("holds", include_str!("scripts/holds.pkt")),

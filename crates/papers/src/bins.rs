@@ -1,5 +1,5 @@
-//! SEARCH's normalised difference with any number of bins, and without bins, computed over the delivered bytes at each
-//! ACK (thesis, sections 4.2 and 4.4.4).
+//! SEARCH's normalised difference with any number of bins, and without bins, computed over the delivered
+//! bytes at each ACK (thesis, sections 4.2 and 4.4.4).
 
 /// The thesis' window, in units of the first round-trip time.
 const WINDOW: f64 = 3.5;
@@ -22,8 +22,8 @@ fn exact(acks: &[Ack], t: f64, width: f64, rtt: f64) -> Option<f64> {
     (twice > 0.0).then(|| (twice - sum(t)) / twice)
 }
 
-/// At the first ACK after each bin's end: the time, the normalised difference from `bins` bins a window (interpolated at
-/// the look-back), and the round-trip time that is the look-back.
+/// At the first ACK after each bin's end: the time, the normalised difference from `bins` bins a window
+/// (interpolated at the look-back), and the round-trip time that is the look-back.
 fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
     let Some(first) = acks.first() else { return Vec::new() };
     let width = WINDOW * first.2 / bins as f64;
@@ -58,8 +58,9 @@ fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
     all
 }
 
-/// The time at which SEARCH 2.0 leaves slow start with `bins` bins in its window and `extra` bins beyond it. It does not
-/// leave while the look-back spans `extra` bins or more, because it has no totals to compare with (thesis, algorithm 1).
+/// The time at which SEARCH 2.0 leaves slow start with `bins` bins in its window and `extra` bins beyond it.
+/// It does not leave while the look-back spans `extra` bins or more, because it has no totals to compare with
+/// (thesis, algorithm 1).
 pub fn exit_time(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
     let reaches = |rtt: f64| ((rtt / width) as usize) < extra;
@@ -67,7 +68,8 @@ pub fn exit_time(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
     all.find(|(_, d, rtt)| *d >= THRESHOLD && reaches(*rtt)).map(|(t, ..)| t)
 }
 
-/// The number of bins beyond the window that SEARCH 2.0 needs: one more than the longest look-back up to its exit spans.
+/// The number of bins beyond the window that SEARCH 2.0 needs: one more than the longest look-back up to its
+/// exit spans.
 pub fn extra_bins_needed(acks: &[Ack], bins: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
     let left = exit_time(acks, bins, usize::MAX).unwrap_or(f64::INFINITY);
@@ -83,7 +85,8 @@ pub fn mean_error(acks: &[Ack], bins: usize) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// The standard deviation of the normalised difference with `bins` bins a window before the time `until`, seconds.
+/// The standard deviation of the normalised difference with `bins` bins a window before the time `until`,
+/// seconds.
 pub fn noise(acks: &[Ack], bins: usize, until: f64) -> Option<f64> {
     let before: Vec<f64> = binned(acks, bins).into_iter().filter(|(t, ..)| *t < until).map(|b| b.1).collect();
     if before.len() < 2 {
@@ -111,7 +114,8 @@ mod tests {
 
     #[test]
     fn bins_change_little_of_the_closed_form() {
-        // Capacity is reached after 10 round trips; the closed form crosses 0.35 after 2.2 more. Bins add up to one bin.
+        // Capacity is reached after 10 round trips; the closed form crosses 0.35 after 2.2 more. Bins add up
+        // to one bin.
         for bins in [5, 10, 40] {
             let late = exit_time(&acks(1024.0), bins, usize::MAX).expect("it leaves") - 10.0;
             assert!((2.1..2.25 + 3.5 / bins as f64).contains(&late), "{bins}: {late}");
@@ -123,7 +127,8 @@ mod tests {
             (exit_time(&[], 10, 15), mean_error(&[], 10), extra_bins_needed(&[], 10)),
             (None, None, None)
         );
-        // A look-back of one round trip spans 2.86 bins (of ten in 3.5 round trips): three are enough, two are not.
+        // A look-back of one round trip spans 2.86 bins (of ten in 3.5 round trips): three are enough, two
+        // are not.
         assert_eq!(extra_bins_needed(&acks(1024.0), 10), Some(3.0));
         assert_eq!(exit_time(&acks(1024.0), 10, 3), exit_time(&acks(1024.0), 10, usize::MAX));
         assert_eq!(exit_time(&acks(1024.0), 10, 2), None);

@@ -15,7 +15,8 @@ pub enum Verdict {
     Differs,
     /// The interval contains an end of the bound, or there is no value.
     Undecided,
-    /// No number of runs decides: it holds with some values of what the paper does not give, and differs with others.
+    /// No number of runs decides: it holds with some values of what the paper does not give, and differs with
+    /// others.
     NotStated,
     /// The claim depends on something that the simulator does not model.
     NotCheckable,
@@ -87,22 +88,24 @@ impl Cause {
     }
 }
 
-/// A value as a paper prints it. Its bound follows from the one rule of all claims: half a unit of the last digit to either
-/// side, a whole unit if the paper says "about" or the like; and, where the paper took it from a sample, the 95 % interval of
-/// that sample beyond it.
+/// A value as a paper prints it. Its bound follows from the one rule of all claims: half a unit of the last
+/// digit to either side, a whole unit if the paper says "about" or the like; and, where the paper took it
+/// from a sample, the 95 % interval of that sample beyond it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Printed {
     /// The number with its digits ("0.30", "2,600"). Zeros at the end of an integer are not digits.
     value: String,
-    /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a figure.
+    /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a
+    /// figure.
     #[serde(default)]
     about: bool,
     /// The printed standard deviation of the sample whose mean the value is.
     sd: Option<f64>,
     /// Size of the sample of which the value is the mean, the standard deviation or the share.
     n: Option<f64>,
-    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread its interval follows.
+    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread its
+    /// interval follows.
     runs: Option<f64>,
 }
 
@@ -187,16 +190,19 @@ pub struct Claim {
     /// True if the claim is that the measured values grow in the order of the studies, in place of a bound.
     #[serde(default)]
     pub grows: bool,
-    /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then holds if it
-    /// holds with every value, differs if it differs with every value, and otherwise the paper does not say.
+    /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then
+    /// holds if it holds with every value, differs if it differs with every value, and otherwise the paper
+    /// does not say.
     pub unknown: Option<String>,
-    /// Its values: the ends of the names of the studies, or the startups. If empty, each study has a value of its own.
+    /// Its values: the ends of the names of the studies, or the startups. If empty, each study has a value of
+    /// its own.
     #[serde(default)]
     pub values: Vec<String>,
     /// The verdict that the file records.
     pub verdict: Verdict,
-    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold. `{value}` stands
-    /// for the measured values, `{interval}` for their intervals, `{name}` for a figure. If empty, the verdict is *holds*.
+    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold.
+    /// `{value}` stands for the measured values, `{interval}` for their intervals, `{name}` for a figure. If
+    /// empty, the verdict is *holds*.
     #[serde(default)]
     pub why: String,
     /// Figures that the reason cites, computed from the runs.
@@ -204,8 +210,8 @@ pub struct Claim {
     pub figures: BTreeMap<String, Figure>,
 }
 
-/// A quantity that a reason cites. What it does not give is that of its claim, except `versus`, `versus_study`, `less` and
-/// `within`, which it has only if it gives them.
+/// A quantity that a reason cites. What it does not give is that of its claim, except `versus`,
+/// `versus_study`, `less` and `within`, which it has only if it gives them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
@@ -241,8 +247,8 @@ impl Claim {
         }
     }
 
-    /// The claim with the bound widened by the 95 % interval of the paper's own sample, if that follows from the spread of our runs.
-    /// `half` is half of the interval of a mean of `n` of our runs.
+    /// The claim with the bound widened by the 95 % interval of the paper's own sample, if that follows from
+    /// the spread of our runs. `half` is half of the interval of a mean of `n` of our runs.
     #[must_use]
     pub fn widened(&self, half: f64, n: usize) -> Self {
         let reach =

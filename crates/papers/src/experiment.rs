@@ -62,8 +62,8 @@ pub struct Comparison {
     pub rows: Vec<(String, String, Vec<f64>)>,
 }
 
-/// Runs over one path, or over one path for each entry of `over`. In a file the keys of [`StudyText`] and those below
-/// stand side by side.
+/// Runs over one path, or over one path for each entry of `over`. In a file the keys of [`StudyText`] and
+/// those below stand side by side.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "toml::Table")]
 pub struct StudyRuns {
@@ -206,8 +206,9 @@ impl Cell {
         Some(web::run(web, &self.label, profile, seeds.any(), *full))
     }
 
-    /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator runs. A flow
-    /// beside the one studied that has its startup has its avoidance too: the figures of the papers show flows of one kind.
+    /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator
+    /// runs. A flow beside the one studied that has its startup has its avoidance too: the figures of the
+    /// papers show flows of one kind.
     pub fn study(&self) -> Result<Study, StudyError> {
         let mut study = Study::check(&self.text, None)?;
         let studied = &study.contenders[0];
@@ -452,8 +453,8 @@ impl Experiment {
         &LIST
     }
 
-    /// The experiments of these names. A paper's name stands for all of its experiments; a name that ends in `.toml` is
-    /// a file.
+    /// The experiments of these names. A paper's name stands for all of its experiments; a name that ends in
+    /// `.toml` is a file.
     pub fn named(ids: &[String]) -> Result<Vec<Cow<'static, Self>>, ExperimentError> {
         let mut found = Vec::new();
         for id in ids {

@@ -62,7 +62,8 @@ fn chart(id: usize, study: &str, draw: ChartKind, runs: &[&RunResult]) -> Markup
 /// The names of the flows of a run that is drawn alone.
 const FLOWS: [&str; 2] = ["first flow", "second flow"];
 
-/// The charts of a run with several flows, with identifiers from `id`: one for each quantity, with a line for each flow.
+/// The charts of a run with several flows, with identifiers from `id`: one for each quantity, with a line for
+/// each flow.
 fn flows(id: usize, study: &str, s: &RunResult) -> (Vec<Markup>, Vec<Figure>) {
     let each = |(i, draw): (usize, &ChartKind)| {
         let beside = s.beside.iter().map(|other| line(*draw, other, s.start_s));

@@ -1,7 +1,7 @@
 //! Claims that are arithmetic: rounds of window growth, and the closed form of SEARCH's rule.
 
-/// Number of rounds in which limited slow start (RFC 3742) brings the window from one segment to `target` segments. The
-/// window doubles up to `limit` segments and then grows by half of `limit` each round trip.
+/// Number of rounds in which limited slow start (RFC 3742) brings the window from one segment to `target`
+/// segments. The window doubles up to `limit` segments and then grows by half of `limit` each round trip.
 pub fn limited_rounds(target: f64, limit: f64) -> f64 {
     let (mut window, mut rounds) = (1.0, 0.0);
     while window < target {
@@ -11,26 +11,29 @@ pub fn limited_rounds(target: f64, limit: f64) -> f64 {
     rounds
 }
 
-/// Number of rounds in which a window that doubles grows from `initial` to `target` segments (ESS, equation 1).
+/// Number of rounds in which a window that doubles grows from `initial` to `target` segments (ESS, equation
+/// 1).
 pub fn doubling_rounds(initial: f64, target: f64) -> f64 {
     (target / initial).log2()
 }
 
-/// Delivered data up to `x` round trips after capacity was reached, in BDPs, for a rate that doubles each round trip until
-/// then and stays constant afterwards.
+/// Delivered data up to `x` round trips after capacity was reached, in BDPs, for a rate that doubles each
+/// round trip until then and stays constant afterwards.
 fn delivered(x: f64) -> f64 {
     if x <= 0.0 { x.exp2() / std::f64::consts::LN_2 } else { 1.0 / std::f64::consts::LN_2 + x }
 }
 
-/// SEARCH's normalised difference, `r` round trips after capacity, with a window of `w` round trips (thesis 4.5.2,
-/// equations 4.1 to 4.3). Each of the two windows is evaluated separately, because the printed cases mix them.
+/// SEARCH's normalised difference, `r` round trips after capacity, with a window of `w` round trips (thesis
+/// 4.5.2, equations 4.1 to 4.3). Each of the two windows is evaluated separately, because the printed cases
+/// mix them.
 pub fn search_difference(w: f64, r: f64) -> f64 {
     let now = delivered(r) - delivered(r - w);
     let before = delivered(r - 1.0) - delivered(r - 1.0 - w);
     (2.0 * before - now) / (2.0 * before)
 }
 
-/// The time at which the normalised difference reaches `threshold`, in round trips after capacity; `None` if it never does.
+/// The time at which the normalised difference reaches `threshold`, in round trips after capacity; `None` if
+/// it never does.
 pub fn search_crossing(w: f64, threshold: f64) -> Option<f64> {
     if threshold >= 0.5 {
         return None;
@@ -53,7 +56,8 @@ mod tests {
 
     #[test]
     fn the_difference_by_hand() {
-        // Computed by hand for the continuous model: a row for each window, a column for each time after capacity.
+        // Computed by hand for the continuous model: a row for each window, a column for each time after
+        // capacity.
         let expected = [
             (2.0, [0.064, 0.205, 0.329, 0.419, 0.480, 0.500]),
             (3.5, [0.052, 0.168, 0.267, 0.330, 0.376, 0.416]),

@@ -55,8 +55,9 @@ impl Judged<'_> {
         self.verdict == self.claim.verdict
     }
 
-    /// True if the verdict is the opposite of the recorded one: *holds* for *differs*, or *differs* for *holds*. With
-    /// another seed a verdict may become undecided or cease to be, but must not become the opposite.
+    /// True if the verdict is the opposite of the recorded one: *holds* for *differs*, or *differs* for
+    /// *holds*. With another seed a verdict may become undecided or cease to be, but must not become the
+    /// opposite.
     pub fn contradicts_record(&self) -> bool {
         use Verdict::{Differs, Holds};
         matches!((self.verdict, self.claim.verdict), (Holds, Differs) | (Differs, Holds))
@@ -148,7 +149,8 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
     }
 }
 
-/// The number of runs that would decide: those there are, times the square of what the interval is too wide by.
+/// The number of runs that would decide: those there are, times the square of what the interval is too wide
+/// by.
 fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
     let ends: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
     let needed = |m: &Measured| {
@@ -161,7 +163,8 @@ fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
     (most > 0.0 && most < 1e9).then(|| most.ceil() as u64)
 }
 
-/// What would make a claim fail that holds: the end of the bound that is nearest to the intervals, and how far it is.
+/// What would make a claim fail that holds: the end of the bound that is nearest to the intervals, and how
+/// far it is.
 fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
     if claim.grows {
         return "It would fail if a value were not above the one before it.".into();

@@ -1,4 +1,5 @@
-//! The experiments of five papers, and numbers that other projects published: what each claims, what is measured here, and the verdict.
+//! The experiments of five papers, and numbers that other projects published: what each claims, what is
+//! measured here, and the verdict.
 //!
 //! Modules, each of which depends only on those above it:
 //!

@@ -11,8 +11,8 @@ use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{Class, Row, Sample};
 use std::str::FromStr;
 
-/// A measure: a name, with numbers after a colon if it needs them (`utilisation:10,70`). Times are in seconds since the
-/// start of the flow; windows are in BDPs or in packets of the profile's size.
+/// A measure: a name, with numbers after a colon if it needs them (`utilisation:10,70`). Times are in seconds
+/// since the start of the flow; windows are in BDPs or in packets of the profile's size.
 #[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Measure {
@@ -38,7 +38,8 @@ pub enum Measure {
     LossAfterCapacityS,
     /// 1 if the exit is of this class by the true capacity, else 0.
     Is(Class),
-    /// 1 if the exit is of this class by the thesis' heuristic, else 0; absent if the heuristic gives no capacity.
+    /// 1 if the exit is of this class by the thesis' heuristic, else 0; absent if the heuristic gives no
+    /// capacity.
     HeuristicIs(Class),
     /// 1 if the exit is not early by the true capacity.
     Timely,
@@ -116,10 +117,11 @@ pub enum Measure {
     QueueMeanPackets(f64, f64),
     /// The period of the queue's oscillation: twice the mean time between crossings of its mean.
     QueuePeriodS(f64, f64),
-    /// The frequency of the greatest peak in the spectrum of the RTT before the first loss, of the average of all runs. It has no
-    /// value in one run.
+    /// The frequency of the greatest peak in the spectrum of the RTT before the first loss, of the average of
+    /// all runs. It has no value in one run.
     MeanRttPeakHz,
-    /// 1 if SEARCH 2.0 with this many bins in its window leaves before capacity. For runs that keep their ACKs.
+    /// 1 if SEARCH 2.0 with this many bins in its window leaves before capacity. For runs that keep their
+    /// ACKs.
     BinsEarly(usize),
     /// 1 if it leaves between capacity and the first detected loss.
     BinsChokePoint(usize),
@@ -131,7 +133,8 @@ pub enum Measure {
     ExtraChokePoint(usize),
     /// 1 if two such numbers give the same class.
     ExtraAgree(usize, usize),
-    /// Mean absolute error of its normalised difference against the value from every ACK, before the first loss.
+    /// Mean absolute error of its normalised difference against the value from every ACK, before the first
+    /// loss.
     BinsError(usize),
     /// A measure of web clients.
     Web(web::Measure),
@@ -300,7 +303,8 @@ impl Measure {
         }
     }
 
-    /// The value over all runs of a startup, with the ends of its resolution, if the measure needs them together.
+    /// The value over all runs of a startup, with the ends of its resolution, if the measure needs them
+    /// together.
     pub fn of_all(&self, results: &[&RunResult]) -> Option<(f64, f64, f64)> {
         if *self != Self::MeanRttPeakHz {
             return None;

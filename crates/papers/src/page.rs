@@ -36,7 +36,8 @@ fn column(g: &[&RunResult], c: &Column) -> String {
     statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
-/// Shares of runs, in per cent, in which the startup left early, at a choke point and late. The rest did not leave.
+/// Shares of runs, in per cent, in which the startup left early, at a choke point and late. The rest did not
+/// leave.
 fn classes(g: &[&RunResult]) -> String {
     let share = |class: Class| {
         let n = g.iter().filter(|s| s.rows[0].class == class).count();

@@ -23,7 +23,8 @@ pub enum ChartKind {
     Train,
     /// Bytes in the queue of the bottleneck.
     Queue,
-    /// The number of packets that the sender's interface refused and that the sender took as a congestion signal.
+    /// The number of packets that the sender's interface refused and that the sender took as a congestion
+    /// signal.
     Stalls,
 }
 
@@ -52,7 +53,8 @@ pub struct RunResult {
     pub stalls: u64,
     /// Samples of the flow studied.
     pub samples: Vec<Sample>,
-    /// Samples of each flow beside it that charts draw too: those that the study names, in the same direction.
+    /// Samples of each flow beside it that charts draw too: those that the study names, in the same
+    /// direction.
     pub beside: Vec<Vec<Sample>>,
     /// Events of the flow studied.
     pub events: Vec<EventRow>,
@@ -72,7 +74,8 @@ impl RunResult {
         bins.iter().enumerate().filter(|(i, _)| within(*i)).map(|(_, b)| f64::from(*b)).sum()
     }
 
-    /// Payload that all flows delivered between two times of the run (seconds), divided by what the link can carry.
+    /// Payload that all flows delivered between two times of the run (seconds), divided by what the link can
+    /// carry.
     pub fn utilisation(&self, from: f64, to: f64) -> f64 {
         let bytes: f64 = (0..self.bins.len()).map(|i| self.delivered(i, from, to)).sum();
         bytes * 8.0 / (self.rows[0].rate_bps as f64 * (to - from))

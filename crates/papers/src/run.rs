@@ -1,7 +1,7 @@
 //! Runs the studies of an experiment in parallel; results are in the order of the experiment's file.
 //!
-//! A startup can also be evaluated offline: over the ACKs of another startup's run, as the SEARCH thesis evaluated its
-//! algorithm over logs.
+//! A startup can also be evaluated offline: over the ACKs of another startup's run, as the SEARCH thesis
+//! evaluated its algorithm over logs.
 
 use crate::bins::Ack;
 use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
@@ -60,7 +60,8 @@ impl AckLog {
     }
 }
 
-/// The result of a run on another engine than the simulator: what such an engine observes. It has no bins of bytes delivered.
+/// The result of a run on another engine than the simulator: what such an engine observes. It has no bins of
+/// bytes delivered.
 fn run_elsewhere(
     cell: &Cell,
     run: u32,
@@ -225,8 +226,8 @@ fn offline_results(
     Ok(labels.iter().map(result).collect())
 }
 
-/// The results of all runs of an experiment, ordered by study, startup and run. `each` is called once for every finished
-/// run, from any thread and in no particular order.
+/// The results of all runs of an experiment, ordered by study, startup and run. `each` is called once for
+/// every finished run, from any thread and in no particular order.
 pub fn all(
     e: &Experiment,
     seed: u64,

@@ -14,9 +14,9 @@ pub struct Peak {
 
 /// Frequencies and amplitudes of values over time, in increasing order of frequency, without the frequency 0.
 ///
-/// Points are resampled at equal intervals by linear interpolation. The linear trend is subtracted, because a queue that
-/// fills would otherwise dominate the spectrum, and the ends are tapered (Hann). Empty for fewer than 16 points or a
-/// duration of 0.
+/// Points are resampled at equal intervals by linear interpolation. The linear trend is subtracted, because a
+/// queue that fills would otherwise dominate the spectrum, and the ends are tapered (Hann). Empty for fewer
+/// than 16 points or a duration of 0.
 pub fn spectrum(points: &[(f64, f64)]) -> Vec<Peak> {
     let points: Vec<(f64, f64)> =
         points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
@@ -69,8 +69,8 @@ pub fn peak(points: &[(f64, f64)]) -> Option<Peak> {
     spectrum(points).into_iter().skip(2).max_by(|a, b| a.amplitude.total_cmp(&b.amplitude))
 }
 
-/// The greatest peak of the average of several series, up to the time at which half of them have ended, and that time. The thesis
-/// transforms the average of its downloads.
+/// The greatest peak of the average of several series, up to the time at which half of them have ended, and
+/// that time. The thesis transforms the average of its downloads.
 pub fn peak_of_mean(series: &[Vec<(f64, f64)>]) -> Option<(Peak, f64)> {
     const POINTS: usize = 2048;
     let mut ends: Vec<f64> = series.iter().filter_map(|s| s.last().map(|p| p.0)).collect();

@@ -33,8 +33,8 @@ pub(crate) fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
     (100.0 * p, 100.0 * low, 100.0 * high)
 }
 
-/// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of freedom (Wilson &
-/// Hilferty, PNAS 17, 1931).
+/// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of
+/// freedom (Wilson & Hilferty, PNAS 17, 1931).
 pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
     let c = 2.0 / (9.0 * (n - 1.0));
     let end = |z: f64| (deviation * deviation / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt();
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn deviations_have_the_interval_of_chi_square() {
-        // 21 values with a variance of 1: chi square of 20 degrees is between 9.59 and 34.17 in 95 % of the cases.
+        // 21 values with a variance of 1: chi square of 20 degrees is between 9.59 and 34.17 in 95 % of the
+        // cases.
         let values: Vec<f64> = (0..21).map(|i| f64::from(i) - 10.0).collect();
         let (sd, low, high) = statistic(Statistic::Deviation, 0.0, &values).expect("21 values");
         assert!((sd - 38.5_f64.sqrt()).abs() < 1e-9, "{sd}");

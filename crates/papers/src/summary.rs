@@ -1,5 +1,5 @@
-//! The claims of all experiments as records, one line of JSON each, and the texts that are written from them: the summary in
-//! `docs/evidence/papers/README.md` and the list of all claims.
+//! The claims of all experiments as records, one line of JSON each, and the texts that are written from them:
+//! the summary in `docs/evidence/papers/README.md` and the list of all claims.
 
 use crate::claim::Origin;
 use crate::experiment::Experiment;
@@ -58,8 +58,8 @@ impl Record {
     }
 }
 
-/// The records of the experiments that were run in place of those of the same experiments in `before`, in the order of the
-/// experiments.
+/// The records of the experiments that were run in place of those of the same experiments in `before`, in the
+/// order of the experiments.
 pub fn merge(before: &[Record], run: &[(&Experiment, Vec<Judged>)]) -> Vec<Record> {
     let mut all = Vec::new();
     for e in Experiment::all() {

@@ -1,5 +1,5 @@
-//! Charts and table of runs of web clients: distributions of sizes and response times, one line for each startup over all
-//! of its runs.
+//! Charts and table of runs of web clients: distributions of sizes and response times, one line for each
+//! startup over all of its runs.
 
 use crate::figure::line_chart;
 use crate::result::RunResult;

@@ -26,8 +26,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     parts.map(|n| n.trim_matches(['.', ','])).filter(|n| n.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A measured figure in a reason is `{name}`, computed from the runs. Any other number in it must be part of the claim or
-/// of the experiment's definition, and no measured figure is a word ("a fifth").
+/// A measured figure in a reason is `{name}`, computed from the runs. Any other number in it must be part of
+/// the claim or of the experiment's definition, and no measured figure is a word ("a fifth").
 #[test]
 fn reasons_have_no_typed_figures() {
     const WORDS: [&str; 10] =

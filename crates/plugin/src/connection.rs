@@ -122,8 +122,8 @@ impl Connection {
     fn tell(&self, f: &Facts, event: Event, state: &mut slowstart_state) -> Option<&'static str> {
         let (p, c, f) = (&self.plugin.table, self.controller, slowstart_facts::of(f));
         let required = &self.plugin.required;
-        // SAFETY of each call: the functions have these types in the header, the controller is of `create`, and the structures live
-        // for the time of the call.
+        // SAFETY of each call: the functions have these types in the header, the controller is of `create`,
+        // and the structures live for the time of the call.
         Some(match event {
             Event::Established(hs) => {
                 // SAFETY: see above.

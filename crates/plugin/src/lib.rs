@@ -1,11 +1,12 @@
 //! Congestion controls in a library, as startups of the simulator.
 //!
-//! [`load`] opens a library that has the functions of [`slowstart_abi::plugin::slowstart_plugin`], and returns a class of
-//! controllers for [`slowstart::registry::Algorithm`]. After each call the state that the plugin wrote is checked; one that
-//! breaks a rule is not asked again, and its fault says which call, when, what was found and what was expected.
+//! [`load`] opens a library that has the functions of [`slowstart_abi::plugin::slowstart_plugin`], and
+//! returns a class of controllers for [`slowstart::registry::Algorithm`]. After each call the state that the
+//! plugin wrote is checked; one that breaks a rule is not asked again, and its fault says which call, when,
+//! what was found and what was expected.
 //!
-//! The plugin runs in this process, so some things cannot be guarded: a crash ends the process by its signal, an endless loop does
-//! not return, and memory that the plugin overwrites may be anyone's.
+//! The plugin runs in this process, so some things cannot be guarded: a crash ends the process by its signal,
+//! an endless loop does not return, and memory that the plugin overwrites may be anyone's.
 //!
 //! - `library`: a library and its functions
 //! - `connection`: one connection of it

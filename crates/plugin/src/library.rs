@@ -89,8 +89,8 @@ static LOADED: Mutex<Vec<(PathBuf, &'static Plugin)>> = Mutex::new(Vec::new());
 /// Loads a plugin from a file; a relative path is relative to the working directory.
 ///
 /// # Errors
-/// If there is no such file, it is no library with the function `slowstart_get_plugin`, or the structure that it returns is not as
-/// `slowstart.h` has it.
+/// If there is no such file, it is no library with the function `slowstart_get_plugin`, or the structure that
+/// it returns is not as `slowstart.h` has it.
 pub fn load(file: &Path) -> Result<Class, PluginError> {
     let full = file.canonicalize().map_err(|why| PluginError::File { file: file.to_path_buf(), why })?;
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! Reads one stream over QUIC (noq) on a real socket, and prints how long it took as a JSON line.
 //!
-//! `client --cert FILE [--connect 10.77.0.1:4433]`, where FILE is the certificate that the server wrote. See docs/evidence/quic.md.
+//! `client --cert FILE [--connect 10.77.0.1:4433]`, where FILE is the certificate that the server wrote. See
+//! docs/evidence/quic.md.
 
 use noq::rustls::RootCertStore;
 use noq::{ClientConfig, Endpoint, TransportConfig, VarInt};

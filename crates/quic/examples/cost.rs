@@ -1,5 +1,6 @@
-//! What a controller costs in a QUIC host: nanoseconds of elapsed time for each ACK frame, with the two packets that it
-//! acknowledges and the two that it releases. Prints the table of docs/evidence/quic.md. `cost [STARTUP...]`.
+//! What a controller costs in a QUIC host: nanoseconds of elapsed time for each ACK frame, with the two
+//! packets that it acknowledges and the two that it releases. Prints the table of docs/evidence/quic.md.
+//! `cost [STARTUP...]`.
 //!
 //! The flow has 50 ms of round trip and at most 1000 packets in flight. The least of five runs counts.
 
@@ -14,8 +15,8 @@ const RTT: Span = Span::millis(50);
 const FRAMES: u32 = 1_000_000;
 const MOST_IN_FLIGHT: usize = 1000;
 
-/// Plays the flow; returns the nanoseconds of an ACK frame. With numbers, the host is told what noq tells, otherwise what quinn
-/// tells.
+/// Plays the flow; returns the nanoseconds of an ACK frame. With numbers, the host is told what noq tells,
+/// otherwise what quinn tells.
 #[allow(clippy::disallowed_methods, reason = "it measures time")]
 fn play(control: impl Controller, numbers: bool) -> f64 {
     let mut host = Host::new(control, Instant::ZERO, MSS);

@@ -1,4 +1,5 @@
-//! One download over 50 Mbit/s and 50 ms at virtual time, for measuring what it costs: `download noq,crypto=null`.
+//! One download over 50 Mbit/s and 50 ms at virtual time, for measuring what it costs:
+//! `download noq,crypto=null`.
 
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::run::Job;

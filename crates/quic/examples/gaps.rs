@@ -1,5 +1,6 @@
-//! Where does each startup close a connection of quinn and noq? The map of docs/guide/quic.md and docs/evidence/quic.md: downloads
-//! over paths of several rates, round trips and queues, and which of them an end closed with "too many gaps in stream buffer".
+//! Where does each startup close a connection of quinn and noq? The map of docs/guide/quic.md and
+//! docs/evidence/quic.md: downloads over paths of several rates, round trips and queues, and which of them an
+//! end closed with "too many gaps in stream buffer".
 //!
 //!     cargo run --release -p slowstart-quic --features sim --example gaps
 

@@ -1,8 +1,9 @@
 //! Sends bytes over QUIC (noq) on a real socket, with a startup of the registry.
 //!
-//! `server --cert FILE [--startup search] [--size 20000000] [--listen 0.0.0.0:4433]` writes its certificate to FILE, sends
-//! one stream to each client, and prints a JSON line when the client has closed the connection: when the startup saw its reason
-//! to exit, in seconds since the connection began, and the window then. See docs/evidence/quic.md.
+//! `server --cert FILE [--startup search] [--size 20000000] [--listen 0.0.0.0:4433]` writes its certificate
+//! to FILE, sends one stream to each client, and prints a JSON line when the client has closed the
+//! connection: when the startup saw its reason to exit, in seconds since the connection began, and the window
+//! then. See docs/evidence/quic.md.
 
 use noq::rustls::pki_types::PrivateKeyDer;
 use noq::{Endpoint, ServerConfig, TransportConfig, VarInt};

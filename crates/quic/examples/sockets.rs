@@ -1,5 +1,6 @@
-//! The same downloads at virtual time and on real sockets, to show how far pacing and timers of a process move the result.
-//! Prints the table of docs/evidence/quic.md. Needs root, and the examples server and client of the same build.
+//! The same downloads at virtual time and on real sockets, to show how far pacing and timers of a process
+//! move the result. Prints the table of docs/evidence/quic.md. Needs root, and the examples server and client
+//! of the same build.
 //!
 //! `sockets SLOWSTART [RUNS]`, where SLOWSTART is the command built with the feature kernel.
 
@@ -15,8 +16,8 @@ const PATHS: [&str; 2] = ["rate=20Mbit rtt=40ms queue=1bdp", "rate=50Mbit rtt=50
 const STARTUPS: [&str; 3] = ["standard", "hystart++", "search"];
 const SIZE: u64 = 5_000_000;
 
-/// A finished download: the reason of the exit, its time since the server's connection began, the window then, the packets
-/// that were declared lost, and the time until the client had everything.
+/// A finished download: the reason of the exit, its time since the server's connection began, the window
+/// then, the packets that were declared lost, and the time until the client had everything.
 #[derive(Clone, Default)]
 struct Figures {
     reason: String,

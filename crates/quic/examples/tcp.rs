@@ -1,8 +1,9 @@
-//! Where startups end in the simulator's TCP and in QUIC stacks, over ten paths, and which settings of TCP remove the
-//! difference. Prints the tables of docs/evidence/quic.md.
+//! Where startups end in the simulator's TCP and in QUIC stacks, over ten paths, and which settings of TCP
+//! remove the difference. Prints the tables of docs/evidence/quic.md.
 //!
-//! `tcp [--kernel ROWS] [PATH...]` takes other paths. ROWS are those of `slowstart compare PATH --engine kernel --json`: the live
-//! kernel's figures stand beside the others, the median run by the time of the exit.
+//! `tcp [--kernel ROWS] [PATH...]` takes other paths. ROWS are those of
+//! `slowstart compare PATH --engine kernel --json`: the live kernel's figures stand beside the others, the
+//! median run by the time of the exit.
 
 use serde_json::Value;
 use slowstart_lab::engine::Sampling;
@@ -43,7 +44,8 @@ const UNPACED: (&str, &str) = ("pacing", "off");
 const SHOWN: [&str; 3] = ["standard", "hystart++", "search"];
 const SIZE: &str = "6MB";
 
-/// Where a startup ended: the window in bytes on the wire when it saw its reason, before any reduction, and that time.
+/// Where a startup ended: the window in bytes on the wire when it saw its reason, before any reduction, and
+/// that time.
 #[derive(Clone, Debug)]
 struct End {
     reason: String,

@@ -27,7 +27,8 @@ impl Handle {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsuited {
-    /// It responds to the share of marked packets, and the stack does not tell how many were marked (noq and quinn).
+    /// It responds to the share of marked packets, and the stack does not tell how many were marked (noq and
+    /// quinn).
     NeedsMarks,
     /// It needs packets with ECT(1), and no stack lets a controller choose the codepoint.
     NeedsL4s,
@@ -46,8 +47,8 @@ impl fmt::Display for Unsuited {
 
 impl std::error::Error for Unsuited {}
 
-/// Makes a controller for each connection of an endpoint. It is the factory of congestion controllers of every stack that a
-/// feature of this crate enables.
+/// Makes a controller for each connection of an endpoint. It is the factory of congestion controllers of
+/// every stack that a feature of this crate enables.
 #[derive(Debug)]
 pub struct Factory {
     algorithm: Algorithm,
@@ -70,8 +71,8 @@ impl Factory {
         Self::counting_marks(algorithm, avoidance, seed)
     }
 
-    /// The same for a stack that counts marked packets, which is s2n-quic. (In another, a mark then halves the window, as
-    /// RFC 8257 §3.5 asks.)
+    /// The same for a stack that counts marked packets, which is s2n-quic. (In another, a mark then halves
+    /// the window, as RFC 8257 §3.5 asks.)
     ///
     /// # Errors
     /// If the avoidance needs packets with ECT(1).
@@ -99,8 +100,9 @@ impl Factory {
         self
     }
 
-    /// Lets the times of its hosts count from `origin`, so that they compare with other times of the program. By default
-    /// they count from the begin of each connection. (s2n-quic has a clock of its own, so this has no effect there.)
+    /// Lets the times of its hosts count from `origin`, so that they compare with other times of the program.
+    /// By default they count from the begin of each connection. (s2n-quic has a clock of its own, so this has
+    /// no effect there.)
     #[must_use]
     pub fn since(mut self, origin: std::time::Instant) -> Self {
         self.origin = Some(origin);
@@ -112,8 +114,8 @@ impl Factory {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a stack with a
-    /// pacer that no controller can set.
+    /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a
+    /// stack with a pacer that no controller can set.
     #[cfg(any(feature = "noq", feature = "quinn"))]
     pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Handle, Clock) {
         let clock = Clock(self.origin.unwrap_or(now));

@@ -1,23 +1,24 @@
-//! What every QUIC stack needs between its own callbacks and a [`Controller`]: a record of the packets in flight, the
-//! facts of each event, and loss episodes by RFC 9002 §7.3.2.
+//! What every QUIC stack needs between its own callbacks and a [`Controller`]: a record of the packets in
+//! flight, the facts of each event, and loss episodes by RFC 9002 §7.3.2.
 //!
 //! Departures from TCP, all of which follow from QUIC:
-//! - A mark counts packets in the order of sending: packet numbers repeat in the spaces of the handshake. QUIC
-//!   acknowledges in any order, so [`Ack::upto`] is the mark of the newest packet that the peer acknowledged, as RFC 9406
-//!   and RFC 9002 count rounds.
-//! - Packets that were sent before the first acknowledgement are of the handshake. The first establishes the connection; the
-//!   controller is not told of acknowledgements of the others, so they earn no growth and begin no round, as in TCP.
-//! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent congestion counts
-//!   as a timeout.
+//! - A mark counts packets in the order of sending: packet numbers repeat in the spaces of the handshake.
+//!   QUIC acknowledges in any order, so [`Ack::upto`] is the mark of the newest packet that the peer
+//!   acknowledged, as RFC 9406 and RFC 9002 count rounds.
+//! - Packets that were sent before the first acknowledgement are of the handshake. The first establishes the
+//!   connection; the controller is not told of acknowledgements of the others, so they earn no growth and
+//!   begin no round, as in TCP.
+//! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent
+//!   congestion counts as a timeout.
 //! - No recovery of the host's own bounds sending in an episode: the window does.
-//! - An idle time changes no window by itself (RFC 9002 has no restart window, RFC 5681 §4.1 has); the controller is told of
-//!   it, so that a window that depends on time excludes it.
+//! - An idle time changes no window by itself (RFC 9002 has no restart window, RFC 5681 §4.1 has); the
+//!   controller is told of it, so that a window that depends on time excludes it.
 //!
-//! A stack of one's own makes the calls that the README of this crate shows. In debug builds, what the host tells its controller
-//! is checked ([`Checked`]).
+//! A stack of one's own makes the calls that the README of this crate shows. In debug builds, what the host
+//! tells its controller is checked ([`Checked`]).
 //!
-//! What a QUIC host cannot supply: the queue of its interface, grants of Quick-Start, losses of handshake packets, and a
-//! resend of a packet that is not known to be lost.
+//! What a QUIC host cannot supply: the queue of its interface, grants of Quick-Start, losses of handshake
+//! packets, and a resend of a packet that is not known to be lost.
 
 use slowstart::control::{Change, Checked, Controller, Exited, State};
 use slowstart::step::Pace;
@@ -114,8 +115,8 @@ pub struct Host<C> {
     /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
-    /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed round trip,
-    /// and [`Pace`] has no effect.
+    /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed
+    /// round trip, and [`Pace`] has no effect.
     pub paces: bool,
     /// The pacing rate in slow start, in windows a smoothed round trip: 2 by default.
     pub slow_start_gain: Gain,
@@ -123,9 +124,9 @@ pub struct Host<C> {
     pub unsent: Option<Bytes>,
     /// The peer's flow-control limit.
     pub rwnd: Bytes,
-    /// Bytes delivered in packets that the network marked, where the stack tells how many packets those are: it sets
-    /// `Some(Bytes::ZERO)` at the beginning and calls [`Host::on_marks`]. `None` where it does not; an avoidance that [needs
-    /// each mark](Controller::needs_each_mark) must not be used then.
+    /// Bytes delivered in packets that the network marked, where the stack tells how many packets those are:
+    /// it sets `Some(Bytes::ZERO)` at the beginning and calls [`Host::on_marks`]. `None` where it does not;
+    /// an avoidance that [needs each mark](Controller::needs_each_mark) must not be used then.
     pub marked: Option<Bytes>,
     /// What an earlier connection to this peer left.
     pub remembered: Option<PathMemory>,
@@ -140,8 +141,8 @@ pub struct Host<C> {
 }
 
 impl<C: Controller> Host<C> {
-    /// A connection that begins at `now` with packets of `mss` bytes. The controller must have been made with an initial
-    /// window of [`INITIAL_PACKETS`] packets.
+    /// A connection that begins at `now` with packets of `mss` bytes. The controller must have been made with
+    /// an initial window of [`INITIAL_PACKETS`] packets.
     pub fn new(control: C, now: Instant, mss: Bytes) -> Self {
         Self {
             control: Checked::new(control),
@@ -241,8 +242,8 @@ impl<C: Controller> Host<C> {
         }
     }
 
-    /// When [`Host::on_timer`] wants to be called. A stack without a timer to spare may leave it out: it is then called
-    /// with the next event.
+    /// When [`Host::on_timer`] wants to be called. A stack without a timer to spare may leave it out: it is
+    /// then called with the next event.
     pub fn wake(&self) -> Option<Instant> {
         self.state().wake
     }
@@ -299,8 +300,8 @@ impl<C: Controller> Host<C> {
         self.packets.push_back(InFlight { number, sent, done: false });
     }
 
-    /// Notes that an ack-eliciting packet was sent, and tells the controller. Returns what is to be known when it is
-    /// acknowledged or lost.
+    /// Notes that an ack-eliciting packet was sent, and tells the controller. Returns what is to be known
+    /// when it is acknowledged or lost.
     fn send(&mut self, now: Instant, bytes: Bytes) -> Sent {
         self.advance(now);
         let bytes = bytes.min(LARGEST);
@@ -341,8 +342,8 @@ impl<C: Controller> Host<C> {
         self.cwnd_limited = true;
     }
 
-    /// Takes a packet out of the record. Packet numbers repeat in the spaces of the handshake, so the time of sending,
-    /// where the stack tells it, decides.
+    /// Takes a packet out of the record. Packet numbers repeat in the spaces of the handshake, so the time of
+    /// sending, where the stack tells it, decides.
     fn take(&mut self, number: u64, at: Option<Instant>) -> Option<Sent> {
         let found = match at {
             Some(at) => {
@@ -350,7 +351,8 @@ impl<C: Controller> Host<C> {
                 let same = self.packets.range(from..).take_while(|p| p.sent.at == at);
                 from + same.into_iter().position(|p| p.number == number && !p.done)?
             }
-            // Once the handshake is over, packet numbers are in order, but for retransmissions of the handshake.
+            // Once the handshake is over, packet numbers are in order, but for retransmissions of the
+            // handshake.
             None => self
                 .packets
                 .binary_search_by_key(&number, |p| p.number)
@@ -401,7 +403,8 @@ impl<C: Controller> Host<C> {
         self.acknowledge(batch, newest, samples);
     }
 
-    /// Tells the controller what an ACK frame acknowledged. `samples` is true if it brings a round-trip sample.
+    /// Tells the controller what an ACK frame acknowledged. `samples` is true if it brings a round-trip
+    /// sample.
     fn acknowledge(&mut self, batch: Batch, mut newest: Sent, samples: bool) {
         if newest.at < self.path_since {
             return;
@@ -440,8 +443,8 @@ impl<C: Controller> Host<C> {
         self.note(change);
     }
 
-    /// The first acknowledgement ends the handshake. Its packets are forgotten: the stack discards their keys without a
-    /// word to the controller.
+    /// The first acknowledgement ends the handshake. Its packets are forgotten: the stack discards their keys
+    /// without a word to the controller.
     fn establish(&mut self, rtt: Option<Span>) {
         self.established = Some(self.now);
         self.packets.retain(|p| !p.done);
@@ -465,7 +468,8 @@ impl<C: Controller> Host<C> {
         self.first_loss.get_or_insert(self.now);
     }
 
-    /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks (`ecn`).
+    /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks
+    /// (`ecn`).
     pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool, ecn: bool, lost: Bytes) {
         self.advance(now);
         if self.established.is_none() || sent < self.path_since {
@@ -492,8 +496,8 @@ impl<C: Controller> Host<C> {
         self.note(change);
     }
 
-    /// The peer's counter of marked packets has increased by `packets`. To be called before [`Host::on_congestion`] for the same
-    /// ACK frame.
+    /// The peer's counter of marked packets has increased by `packets`. To be called before
+    /// [`Host::on_congestion`] for the same ACK frame.
     pub fn on_marks(&mut self, packets: u64) {
         let most = self.sent_total;
         self.marked = self.marked.map(|m| m + (self.mss * packets.min(self.counters.packets)).min(most - m));
@@ -509,18 +513,19 @@ impl<C: Controller> Host<C> {
         self.note(change);
     }
 
-    /// The peer's address has changed, in a way that leaves the congestion state in force (RFC 9000 §9.4: its port alone). The
-    /// stack says nothing more about packets that were sent before.
+    /// The peer's address has changed, in a way that leaves the congestion state in force (RFC 9000 §9.4: its
+    /// port alone). The stack says nothing more about packets that were sent before.
     pub fn on_new_path(&mut self) {
         self.packets.clear();
         self.inflight = Bytes::ZERO;
         self.batch = Batch::default();
     }
 
-    /// The connection moved to another path at `now`, for which RFC 9000 §9.4 asks for a new controller. It was made with an
-    /// initial window of [`INITIAL_PACKETS`] packets of `mss` bytes. `rtt` is the round-trip time of the new path, as the exchange of
-    /// `PATH_CHALLENGE` and `PATH_RESPONSE` showed it, if known. What is still in flight on the old path is no longer counted; its
-    /// acknowledgements and losses change nothing. Counters and the recorded exit continue with the new path.
+    /// The connection moved to another path at `now`, for which RFC 9000 §9.4 asks for a new controller. It
+    /// was made with an initial window of [`INITIAL_PACKETS`] packets of `mss` bytes. `rtt` is the round-trip
+    /// time of the new path, as the exchange of `PATH_CHALLENGE` and `PATH_RESPONSE` showed it, if known.
+    /// What is still in flight on the old path is no longer counted; its acknowledgements and losses change
+    /// nothing. Counters and the recorded exit continue with the new path.
     pub fn on_path_change(&mut self, now: Instant, control: C, mss: Bytes, rtt: Option<Span>) {
         self.advance(now);
         self.on_new_path();

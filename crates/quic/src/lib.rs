@@ -1,8 +1,8 @@
-//! The startups of slowstart in QUIC: a host that any stack can drive, adapters, and a simulation of whole stacks at
-//! virtual time, with real TLS 1.3, frames and ACK ranges.
+//! The startups of slowstart in QUIC: a host that any stack can drive, adapters, and a simulation of whole
+//! stacks at virtual time, with real TLS 1.3, frames and ACK ranges.
 //!
-//! Each stack is a feature, so that a program builds one only: `noq` (noq-proto 1.4), `quinn` (quinn-proto 0.11) and `s2n`
-//! (s2n-quic 1.91). The feature `sim` adds the simulation, with the first two.
+//! Each stack is a feature, so that a program builds one only: `noq` (noq-proto 1.4), `quinn` (quinn-proto
+//! 0.11) and `s2n` (s2n-quic 1.91). The feature `sim` adds the simulation, with the first two.
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

@@ -1,8 +1,9 @@
 //! [`Host`](crate::host::Host) as a congestion controller of `noq-proto` 1.4, n0's fork of quinn.
 //!
-//! noq supplies packet numbers, losses, spurious losses, and whether the window limits the sender, and its pacer follows
-//! the rate that a controller reports. It has no timer for a controller, so [`Host::on_timer`](crate::host::Host::on_timer) runs with the next event
-//! unless the program calls it (see [`Factory::newest`]).
+//! noq supplies packet numbers, losses, spurious losses, and whether the window limits the sender, and its
+//! pacer follows the rate that a controller reports. It has no timer for a controller, so
+//! [`Host::on_timer`](crate::host::Host::on_timer) runs with the next event unless the program calls it (see
+//! [`Factory::newest`]).
 
 use crate::factory::{Clock, Factory, Handle};
 use noq_proto::RttEstimator;
@@ -97,8 +98,9 @@ impl Controller for Noq {
         metrics
     }
 
-    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a program with its
-    /// handle goes on to see the connection. A path to another address has a controller that the factory makes.
+    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a
+    /// program with its handle goes on to see the connection. A path to another address has a controller that
+    /// the factory makes.
     fn clone_box(&self) -> Box<dyn Controller> {
         self.handle.lock().on_new_path();
         Box::new(Self { handle: self.handle.clone(), clock: self.clock })

@@ -1,8 +1,8 @@
 //! What connections leave for the next one to their peer: path memory for `careful-resume` and `stateful`.
 //!
-//! A stack's factory of controllers does not know the peer. A server therefore looks the peer up when a connection
-//! arrives, and accepts it with a configuration whose `Factory` is
-//! `remembering` what [`Peers::take`] returned.
+//! A stack's factory of controllers does not know the peer. A server therefore looks the peer up when a
+//! connection arrives, and accepts it with a configuration whose `Factory` is `remembering` what
+//! [`Peers::take`] returned.
 
 use slowstart::units::{Instant, Span};
 use slowstart::view::PathMemory;
@@ -18,14 +18,14 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Memory of at most `most` peers (at least 1). What is older than `lifetime` is not used (RFC 9959 §4.2.1 leaves the
-    /// lifetime to the endpoint).
+    /// Memory of at most `most` peers (at least 1). What is older than `lifetime` is not used (RFC 9959
+    /// §4.2.1 leaves the lifetime to the endpoint).
     pub fn new(most: usize, lifetime: Span) -> Self {
         Self { most: most.max(1), lifetime, known: BTreeMap::new() }
     }
 
-    /// A connection to `peer` ended and left `memory` (see [`Host::memory`](crate::host::Host::memory)). The oldest entry
-    /// makes room if there is none.
+    /// A connection to `peer` ended and left `memory` (see [`Host::memory`](crate::host::Host::memory)). The
+    /// oldest entry makes room if there is none.
     pub fn put(&mut self, peer: IpAddr, now: Instant, memory: PathMemory) {
         if !self.known.contains_key(&peer)
             && self.known.len() >= self.most
@@ -36,8 +36,8 @@ impl Peers {
         self.known.insert(peer, (now, memory));
     }
 
-    /// Takes what is known of `peer`, so that one connection at a time uses it (RFC 9959 §3.2). `None` if nothing is
-    /// known, or what is known has expired.
+    /// Takes what is known of `peer`, so that one connection at a time uses it (RFC 9959 §3.2). `None` if
+    /// nothing is known, or what is known has expired.
     pub fn take(&mut self, peer: IpAddr, now: Instant) -> Option<PathMemory> {
         let (at, memory) = self.known.remove(&peer)?;
         (now.since(at) <= self.lifetime).then_some(memory)

@@ -1,9 +1,10 @@
 //! [`Host`](crate::host::Host) as a congestion controller of `quinn-proto` 0.11.
 //!
-//! What quinn tells its controller is less than what noq tells: no packet numbers with an acknowledgement, no spurious
-//! losses, the lost bytes but not the packets, and no limit by the window. Its pacer sends at 1.25 windows a smoothed
-//! round trip whatever a controller asks, so [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false:
-//! a startup that paces a jump is standard slow start here.
+//! What quinn tells its controller is less than what noq tells: no packet numbers with an acknowledgement, no
+//! spurious losses, the lost bytes but not the packets, and no limit by the window. Its pacer sends at 1.25
+//! windows a smoothed round trip whatever a controller asks, so
+//! [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false: a startup that paces a jump
+//! is standard slow start here.
 
 use crate::factory::{Clock, Factory, Handle};
 use quinn_proto::RttEstimator;
@@ -79,8 +80,9 @@ impl Controller for Quinn {
         metrics
     }
 
-    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a program with its
-    /// handle goes on to see the connection. A path to another address has a controller that the factory makes.
+    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a
+    /// program with its handle goes on to see the connection. A path to another address has a controller that
+    /// the factory makes.
     fn clone_box(&self) -> Box<dyn Controller> {
         self.handle.lock().on_new_path();
         Box::new(Self { handle: self.handle.clone(), clock: self.clock })

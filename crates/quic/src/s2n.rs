@@ -1,9 +1,10 @@
 //! [`Host`](crate::host::Host) as a congestion controller of `s2n-quic` 1.91, which needs its feature
 //! `unstable-congestion-controller`.
 //!
-//! s2n-quic carries a record with each packet, counts bytes in flight by the controller's word, and waits for the
-//! departure time that the controller states. It tells neither packet numbers nor spurious losses, and of an ACK frame
-//! the newest packet, the sum of bytes, and how many marked packets the peer has counted since the one before. It has no timer for a controller. Its times are whole microseconds.
+//! s2n-quic carries a record with each packet, counts bytes in flight by the controller's word, and waits for
+//! the departure time that the controller states. It tells neither packet numbers nor spurious losses, and of
+//! an ACK frame the newest packet, the sum of bytes, and how many marked packets the peer has counted since
+//! the one before. It has no timer for a controller. Its times are whole microseconds.
 
 use crate::factory::{Factory, Handle};
 use s2n_quic_core::event::api::SocketAddress;
@@ -35,7 +36,8 @@ impl S2n {
         Self { factory, recall: None }
     }
 
-    /// Asks `recall` for what an earlier connection to each peer left, for example [`Peers::take`](crate::peers::Peers::take).
+    /// Asks `recall` for what an earlier connection to each peer left, for example
+    /// [`Peers::take`](crate::peers::Peers::take).
     #[must_use]
     pub fn recalling(mut self, recall: impl FnMut(IpAddr) -> Option<PathMemory> + Send + 'static) -> Self {
         self.recall = Some(Box::new(recall));
@@ -161,7 +163,8 @@ impl CongestionController for Control {
         host.inflight() + host.mss() > host.window()
     }
 
-    /// RFC 9002 §7.3.2 permits one packet beyond the window when recovery begins; noq and quinn do not send it either.
+    /// RFC 9002 §7.3.2 permits one packet beyond the window when recovery begins; noq and quinn do not send
+    /// it either.
     fn requires_fast_retransmission(&self) -> bool {
         false
     }

@@ -52,8 +52,8 @@ fn the_handshake_earns_nothing_and_brings_the_first_sample() {
     assert_eq!(h.inflight(), Bytes::ZERO);
 }
 
-/// A server sends packets of the handshake in several flights. Their acknowledgements come one after another, and the first data
-/// after them: Jump Start paces its first flight until that is acknowledged.
+/// A server sends packets of the handshake in several flights. Their acknowledgements come one after another,
+/// and the first data after them: Jump Start paces its first flight until that is acknowledged.
 #[test]
 fn later_acknowledgements_of_the_handshake_are_no_data() {
     let mut h = host("jump-start");
@@ -199,8 +199,8 @@ fn the_controller_is_told_of_idle_time() {
     assert_eq!(cwnd_after(0), cwnd_after(60_000));
 }
 
-/// RFC 8257 §3.3: with a tenth of the packets marked, the share tends to a tenth, and a cut to a twentieth. Without a count
-/// of marks a cut is a half, as RFC 8257 §3.5 asks.
+/// RFC 8257 §3.3: with a tenth of the packets marked, the share tends to a tenth, and a cut to a twentieth.
+/// Without a count of marks a cut is a half, as RFC 8257 §3.5 asks.
 #[test]
 fn dctcp_cuts_by_the_share_of_marks_that_the_stack_tells() {
     let cuts = |counts: bool| {

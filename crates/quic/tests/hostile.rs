@@ -1,8 +1,9 @@
 //! A law: whatever a stack tells its host, no controller panics, and each keeps its floor of two packets.
 //!
-//! The stack may let time go backwards, acknowledge packets that were never sent, and give sizes and times of 0, 2^62 and
-//! 2^64 - 1. Its calls are plausible for most of a run, so that controllers leave their first state. All kinds of host are
-//! tested: of stacks that name packets (noq), that do not (quinn), and that carry the controller's records (s2n-quic).
+//! The stack may let time go backwards, acknowledge packets that were never sent, and give sizes and times of
+//! 0, 2^62 and 2^64 - 1. Its calls are plausible for most of a run, so that controllers leave their first
+//! state. All kinds of host are tested: of stacks that name packets (noq), that do not (quinn), and that
+//! carry the controller's records (s2n-quic).
 //!
 //! `SLOWSTART_CASES=N` runs N sequences of calls; `SLOWSTART_FUZZ_SECONDS=3600` runs new ones for an hour.
 
@@ -226,8 +227,8 @@ impl Play {
     }
 }
 
-/// Plays `stack` to every startup. The floor of the controller is that of the smallest packets so far: it learns of
-/// larger ones with the next event.
+/// Plays `stack` to every startup. The floor of the controller is that of the smallest packets so far: it
+/// learns of larger ones with the next event.
 fn play(stack: &Stack, seen: &RefCell<BTreeSet<String>>) -> Result<(), TestCaseError> {
     for entry in registry::all() {
         let avoidance = (avoidance::REGISTRY[stack.avoidance].make)();
@@ -279,7 +280,8 @@ fn batch(cases: u32, seed: RngSeed) -> BTreeSet<String> {
 #[test]
 fn a_hostile_stack_neither_panics_nor_breaks_the_floor() {
     let seen = batch(variable("SLOWSTART_CASES").map_or(150, |n| n as u32), Config::default().rng_seed);
-    // The runs reach the ends of startups, by the network and by their own rules; the rule of SEARCH in one of its versions.
+    // The runs reach the ends of startups, by the network and by their own rules; the rule of SEARCH in one
+    // of its versions.
     for (startup, why) in [
         ("standard", "loss"),
         ("standard", "ecn"),

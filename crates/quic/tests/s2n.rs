@@ -197,7 +197,8 @@ fn departures_follow_the_pacing_rate_after_one_burst() {
     // An initial window may leave at once.
     assert!(c.control.earliest_departure_time().unwrap() <= at(100));
     c.ack(150, 100, 10, sent[9]);
-    // 20 packets a window of 50 ms, at two windows a round trip: 0.8 packets each millisecond. Ten may leave at once.
+    // 20 packets a window of 50 ms, at two windows a round trip: 0.8 packets each millisecond. Ten may leave
+    // at once.
     c.send(150, 14);
     let wait = c.control.earliest_departure_time().unwrap().saturating_duration_since(at(150));
     assert!((Duration::from_millis(4)..Duration::from_millis(6)).contains(&wait), "{wait:?}");
@@ -228,8 +229,8 @@ fn the_endpoint_recalls_the_peer() {
     assert_eq!(factory.newest().unwrap().lock().remembered, Some(memory));
 }
 
-/// All startups over a link of 10 packets each millisecond and 50 ms without a limit of its queue: the window grows, or
-/// the startup ends by its rule, and the controller keeps its floor.
+/// All startups over a link of 10 packets each millisecond and 50 ms without a limit of its queue: the window
+/// grows, or the startup ends by its rule, and the controller keeps its floor.
 #[test]
 fn every_startup_runs() {
     for entry in slowstart::registry::all() {

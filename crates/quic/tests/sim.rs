@@ -36,7 +36,8 @@ fn row(path: &str, startup: &str, size: &str) -> Row {
 
 #[test]
 fn standard_slow_start_doubles_until_the_queue_overflows() {
-    // 50 Mbit/s and 50 ms: 260 packets of 1228 bytes fill the path, and with a queue of one BDP it overflows at 520.
+    // 50 Mbit/s and 50 ms: 260 packets of 1228 bytes fill the path, and with a queue of one BDP it overflows
+    // at 520.
     let o = run("rate=50Mbit rtt=50ms queue=1bdp ack_jitter=0", "standard", "20MB");
     let exit = o.row.exit.expect("it leaves by loss");
     assert_eq!(exit.reason, "loss");
@@ -109,7 +110,8 @@ fn a_remembered_path_is_used() {
 fn a_jump_is_paced_over_the_first_round_trip() {
     let path = "rate=50Mbit rtt=100ms queue=1bdp";
     let of = |startup| row(path, startup, "200kB").completion_s.unwrap();
-    // Half a round trip until the server hears of the client, one for the handshake, one for the flight, and half on the way.
+    // Half a round trip until the server hears of the client, one for the handshake, one for the flight, and
+    // half on the way.
     let (jump, slow) = (of("jump-start"), of("standard"));
     assert!(jump < 0.32 && slow > jump + 0.2, "{jump} {slow}");
 }
@@ -146,8 +148,8 @@ fn the_stack_of_the_rows_is_the_one_that_is_built() {
     }
 }
 
-/// quinn's host does without packet numbers. On the same path it sees the same doubling, and leaves by the same rule
-/// within a round trip.
+/// quinn's host does without packet numbers. On the same path it sees the same doubling, and leaves by the
+/// same rule within a round trip.
 #[test]
 fn quinn_leaves_where_noq_leaves() {
     let of = |stack: Which, startup: &str| {
@@ -163,7 +165,8 @@ fn quinn_leaves_where_noq_leaves() {
     }
 }
 
-/// The log with each run of 16 or more hexadecimal digits, which is an identifier or a token, replaced by `#`.
+/// The log with each run of 16 or more hexadecimal digits, which is an identifier or a token, replaced by
+/// `#`.
 fn without_identifiers(log: &[u8]) -> String {
     let text = String::from_utf8_lossy(log);
     let (mut out, mut run) = (String::new(), String::new());
@@ -179,8 +182,9 @@ fn without_identifiers(log: &[u8]) -> String {
     out
 }
 
-/// The server's qlog holds the exit that the row states, to the microsecond and the byte, and the client's is that of a
-/// receiver. But for identifiers of connections, which are random, the bytes are the same each time.
+/// The server's qlog holds the exit that the row states, to the microsecond and the byte, and the client's is
+/// that of a receiver. But for identifiers of connections, which are random, the bytes are the same each
+/// time.
 #[test]
 fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
     for startup in ["hystart", "search", "standard"] {
@@ -256,7 +260,8 @@ fn header_is_that_of_the_draft(log: &[u8], end: &str) {
     }
 }
 
-/// An ACK that the client sends covers all that it has received: its largest packet number is the largest that arrived.
+/// An ACK that the client sends covers all that it has received: its largest packet number is the largest
+/// that arrived.
 fn acknowledged_packets_are_those_that_arrived(client: &[u8]) {
     let (mut largest, mut acks) = (0, 0);
     for record in String::from_utf8_lossy(client).split('\u{1e}').skip(2) {

@@ -12,7 +12,8 @@ fn built() -> PathBuf {
 #[test]
 fn a_download_over_an_emulated_path_reports_its_exit() {
     let (slowstart, examples) = (built().join("slowstart"), built().join("examples"));
-    // A command without the feature kernel has no emulator; any failure but what this machine lacks is one of the test.
+    // A command without the feature kernel has no emulator; any failure but what this machine lacks is one of
+    // the test.
     let tried = |args: &[&str]| Command::new(&slowstart).arg("emulate").args(args).output();
     let built = tried(&["--help"]).is_ok_and(|o| o.status.success());
     let path = tried(&["rate=1Mbit rtt=1ms queue=1bdp", "--", "true"]);

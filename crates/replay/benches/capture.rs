@@ -1,8 +1,8 @@
 //! Speed of reading captures: one JSON line per case, measured in this run on this machine.
 //!
 //! `cargo bench -p slowstart-replay --bench capture [-- CASE]`. The capture is generated while it is read,
-//! headers only: one long download, and many short ones at once. CPU time is that of the process; the generator's
-//! share is measured separately and shown. Peak memory is that of the process so far.
+//! headers only: one long download, and many short ones at once. CPU time is that of the process; the
+//! generator's share is measured separately and shown. Peak memory is that of the process so far.
 
 use serde_json::json;
 use slowstart_replay::observer::Candidate;
@@ -71,7 +71,8 @@ impl Maker {
         self.buffer.extend(f);
     }
 
-    /// The next packet of the next connection: SYN, SYN-ACK, ACK, then two data packets for each ACK, 20 in flight.
+    /// The next packet of the next connection: SYN, SYN-ACK, ACK, then two data packets for each ACK, 20 in
+    /// flight.
     fn make(&mut self) {
         let (c, i) = (self.made % self.connections, self.made / self.connections);
         let ns = self.made * 80_000;

@@ -1,16 +1,18 @@
 //! Recordings as predictions of each other: `make field DIR=FOLDER`.
 //!
-//! The kernel logs of a folder whose names begin alike (`geo-`, `4g-`) are of one network. Each is predicted by the others of its
-//! network, with the code of `slowstart fit`, in three ways: as paths whose rate follows time, as paths of constant rate, and by
-//! the built-in ensemble of such networks. Nothing of a recording goes into its prediction. Predicted are:
+//! The kernel logs of a folder whose names begin alike (`geo-`, `4g-`) are of one network. Each is predicted
+//! by the others of its network, with the code of `slowstart fit`, in three ways: as paths whose rate follows
+//! time, as paths of constant rate, and by the built-in ensemble of such networks. Nothing of a recording
+//! goes into its prediction. Predicted are:
 //!
-//! - for each startup, when it decides to leave by its own rule over the ACKs of the recording itself (`standard`: the first loss), and the class of that exit;
+//! - for each startup, when it decides to leave by its own rule over the ACKs of the recording itself
+//!   (`standard`: the first loss), and the class of that exit;
 //! - of the startup that was really used: the first loss, and the times to 1 MB and 10 MB.
 //!
-//! Times count from the first ACK of data, up to the end of the shortest recording of the network and at most 60 s; what did not
-//! happen until then counts as infinite. A prediction is 60 runs. It covers what lies between their 10 % and 90 % quantiles; its
-//! width is the ratio of these, and its score the CRPS of the logarithm of the time, in which infinite counts as the end: a proper
-//! score, of which less is better.
+//! Times count from the first ACK of data, up to the end of the shortest recording of the network and at most
+//! 60 s; what did not happen until then counts as infinite. A prediction is 60 runs. It covers what lies
+//! between their 10 % and 90 % quantiles; its width is the ratio of these, and its score the CRPS of the
+//! logarithm of the time, in which infinite counts as the end: a proper score, of which less is better.
 
 use slowstart::step::Exit;
 use slowstart::units::Instant;
@@ -39,8 +41,8 @@ const WAYS: [&str; 3] = ["rate over time", "constant rate", "built-in"];
 struct Log {
     name: String,
     findings: Findings,
-    /// The startup that was really used, as far as the name tells: growth of the flight in the logs named `search` ends at the
-    /// exit of `search-2.0`.
+    /// The startup that was really used, as far as the name tells: growth of the flight in the logs named
+    /// `search` ends at the exit of `search-2.0`.
     used: &'static str,
 }
 
@@ -75,7 +77,8 @@ fn seconds(at: Instant) -> f64 {
     at.0 as f64 / 1e9
 }
 
-/// When a startup decides to leave. One that drains first does not leave over the ACKs of a sender that did not drain.
+/// When a startup decides to leave. One that drains first does not leave over the ACKs of a sender that did
+/// not drain.
 fn decided(s: &StartupResult) -> Option<Instant> {
     let drain = || s.prediction.changes.iter().find(|m| m.what == "drain").map(|m| m.at);
     s.prediction.rule.map(|(_, m)| m.at).or_else(drain)
@@ -131,8 +134,8 @@ fn runs(path: &str, mss: u64, horizon: f64) -> BTreeMap<&'static str, Vec<Row>> 
     STARTUPS.iter().map(all).collect()
 }
 
-/// The first ACK comes two and a half round trips after the client's SYN, with which a flow begins: SYN, SYN-ACK, the ACK that
-/// lets the server send, data, its ACK.
+/// The first ACK comes two and a half round trips after the client's SYN, with which a flow begins: SYN,
+/// SYN-ACK, the ACK that lets the server send, data, its ACK.
 fn since_first_ack(row: &Row, t: f64) -> f64 {
     (t - 2.5 * row.base_rtt_s).max(1e-3)
 }

@@ -1,5 +1,5 @@
-//! Analyses a sender's events: the end of its slow start, the path's capacity, and what each startup would have
-//! done.
+//! Analyses a sender's events: the end of its slow start, the path's capacity, and what each startup would
+//! have done.
 
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 const FIRST_FLIGHT: usize = 1024;
 /// Round trips after the end of a prediction's validity in which a loss may still turn out to be spurious.
 const SPURIOUS: u32 = 4;
-/// Offset added to the time that startups see when their state is kept for `--fork`: the simulator needs time for a
-/// handshake before time zero. No startup may depend on absolute time (tested in `crates/slowstart`).
+/// Offset added to the time that startups see when their state is kept for `--fork`: the simulator needs time
+/// for a handshake before time zero. No startup may depend on absolute time (tested in `crates/slowstart`).
 pub const EPOCH: Span = Span::secs(1000);
 /// Silence with nothing in flight that counts as idle (the minimum RTO of Linux).
 const IDLE: Span = Span::millis(200);
@@ -27,8 +27,8 @@ const SNAPSHOTS: usize = 4000;
 
 /// A sender that cwnd limits answers an ACK within the minimum RTT divided by this.
 const QUIET: u64 = 16;
-/// The share of the window, and the number of segments, that a sender limited by cwnd may hold back for a burst
-/// (`tcp_tso_should_defer`: up to a third).
+/// The share of the window, and the number of segments, that a sender limited by cwnd may hold back for a
+/// burst (`tcp_tso_should_defer`: up to a third).
 const SLACK: u64 = 3;
 const SLACK_LEAST: u64 = 4;
 
@@ -103,7 +103,8 @@ struct Usage {
     sent_at: Instant,
     /// Bytes acknowledged since the last quiet time.
     acked: Bytes,
-    /// Bytes acknowledged in this round trip, and those of them after which less than the window was in flight.
+    /// Bytes acknowledged in this round trip, and those of them after which less than the window was in
+    /// flight.
     all: Bytes,
     unused: Bytes,
 }
@@ -116,13 +117,13 @@ pub struct Analysis {
     waiting: Vec<(Facts, Sent)>,
     begun: bool,
     iw: Bytes,
-    /// Startups that are still observed, by their index among the candidates; those that ended are in `finished`. Few
-    /// are touched for each packet, which matters with thousands of connections.
+    /// Startups that are still observed, by their index among the candidates; those that ended are in
+    /// `finished`. Few are touched for each packet, which matters with thousands of connections.
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
     infer: Inference,
-    /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first, since the whole first
-    /// flight may be one super-segment.
+    /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first,
+    /// since the whole first flight may be one super-segment.
     round: Option<(Instant, Option<Mark>)>,
     peak: Bytes,
     peak_before: Bytes,
@@ -195,8 +196,8 @@ impl Analysis {
         let Some((first, _)) = self.waiting.first() else { return };
         let mss = self.setup.mss;
         self.iw = self.setup.iw.unwrap_or_else(|| {
-            // Whole segments. A first flight that ended for lack of data does not show the window: RFC 6928's ten
-            // is assumed.
+            // Whole segments. A first flight that ended for lack of data does not show the window: RFC 6928's
+            // ten is assumed.
             let flight = mss * self.waiting.iter().map(|w| w.1.inflight.0).max().unwrap_or(0).div_ceil(mss.0);
             if self.short { flight.max(mss * 10) } else { flight.max(mss) }
         });
@@ -261,7 +262,8 @@ impl Analysis {
         }
     }
 
-    /// A packet was sent. `short` is true if it was less than a full segment, so the application had no more data.
+    /// A packet was sent. `short` is true if it was less than a full segment, so the application had no more
+    /// data.
     pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
         if s.inflight <= s.bytes && f.now.since(self.last) > IDLE && self.begun {
             self.limited(LimitedBy::Idle, self.last, f.now);
@@ -311,14 +313,14 @@ impl Analysis {
             if self.setup.keep.packets {
                 self.packets.acked(f.now, f.delivered, a.rtt);
             }
-            // An ACK that arrives when there is no more data, or no space in the receive window, allows no new
-            // packet.
+            // An ACK that arrives when there is no more data, or no space in the receive window, allows no
+            // new packet.
             if !self.short && !self.full {
                 self.infer.on_ack(f.now, a.delivered);
             }
         }
-        // The application limits: half of the flight is acknowledged, nothing was sent, and the last packet was not
-        // full.
+        // The application limits: half of the flight is acknowledged, nothing was sent, and the last packet
+        // was not full.
         self.application |= self.short && f.inflight < self.peak / 2;
         let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
         let (facts, mut ack) = (self.for_startup(f), *a);
@@ -334,16 +336,16 @@ impl Analysis {
         }
     }
 
-    /// True if the newest packet was short, and nothing has been sent since although less than the window is in flight: the sender
-    /// had no more data.
+    /// True if the newest packet was short, and nothing has been sent since although less than the window is
+    /// in flight: the sender had no more data.
     fn waits(&self, f: &Facts) -> bool {
         let quiet = f.min_rtt.is_some_and(|rtt| f.now.since(self.usage.sent_at) > rtt / QUIET);
         self.short && quiet && f.inflight + f.mss < self.peak.max(self.peak_before)
     }
 
-    /// Counts whether the sender answers ACKs. One that cwnd limits answers at once with as much as it may send; one whose
-    /// application or send buffer limits it lets ACKs pass, and less than the window is in flight until something is written.
-    /// Called at each event, before it counts.
+    /// Counts whether the sender answers ACKs. One that cwnd limits answers at once with as much as it may
+    /// send; one whose application or send buffer limits it lets ACKs pass, and less than the window is in
+    /// flight until something is written. Called at each event, before it counts.
     fn count_use(&mut self, f: &Facts, acked: Bytes, inflight: Bytes) {
         let u = &mut self.usage;
         let quiet = f.min_rtt.is_some_and(|rtt| f.now.since(u.at) > rtt / QUIET);
@@ -464,7 +466,8 @@ impl Analysis {
         });
     }
 
-    /// The log of what is sent, if one is kept: whoever reads the events adds packets and losses to it, by their offsets.
+    /// The log of what is sent, if one is kept: whoever reads the events adds packets and losses to it, by
+    /// their offsets.
     pub fn packets(&mut self) -> Option<&mut PacketLog> {
         self.setup.keep.packets.then_some(&mut self.packets)
     }
@@ -583,7 +586,8 @@ pub struct Findings {
     pub iw: Bytes,
     /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
-    /// True if that answer is certain: growth was seen until the exit, and congestion avoidance after it, or the file states the window.
+    /// True if that answer is certain: growth was seen until the exit, and congestion avoidance after it, or
+    /// the file states the window.
     pub certain: bool,
     /// Class of that exit.
     pub class: Class,
@@ -622,9 +626,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The cost of an early exit, in seconds: the time that the path at its median throughput would have saved on
-    /// what was delivered between the exit and the first later interval that reached the median. `None` if the exit
-    /// was not early.
+    /// The cost of an early exit, in seconds: the time that the path at its median throughput would have
+    /// saved on what was delivered between the exit and the first later interval that reached the median.
+    /// `None` if the exit was not early.
     pub fn cost_s(&self) -> Option<f64> {
         let exit = self.observed.ok().filter(|_| self.class == Class::Early)?;
         let median = self.median_bps? / 8.0;

@@ -1,5 +1,5 @@
-//! The answer for one transfer in sentences: what the connection did, when it left slow start, what limited it, and
-//! which startups would have finished sooner.
+//! The answer for one transfer in sentences: what the connection did, when it left slow start, what limited
+//! it, and which startups would have finished sooner.
 
 use crate::fork::ForkResult;
 use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
@@ -7,8 +7,8 @@ use slowstart_lab::record::Class;
 use slowstart_lab::report::words::{bytes, number};
 use std::collections::BTreeMap;
 
-/// The error of a continuation: the simulated time of a transfer was within this share of the real one in the median
-/// (`tests/fork.rs`). Smaller differences are not reported.
+/// The error of a continuation: the simulated time of a transfer was within this share of the real one in the
+/// median (`tests/fork.rs`). Smaller differences are not reported.
 const ERROR: f64 = 0.1;
 /// Startups that are named in a sentence.
 const NAMED: usize = 5;
@@ -24,7 +24,8 @@ pub fn sentences(t: &Transfer) -> Vec<String> {
     all
 }
 
-/// The answer in one sentence: whether it left slow start early, at the choke point or late, and how certain that is.
+/// The answer in one sentence: whether it left slow start early, at the choke point or late, and how certain
+/// that is.
 pub fn lead(t: &Transfer) -> String {
     let certain = if t.certain { "certain" } else { "not certain" };
     let how = match t.class.known() {
@@ -47,8 +48,8 @@ pub fn lead(t: &Transfer) -> String {
     format!("It left slow start {how}{cost}; this is {certain}.")
 }
 
-/// The answer as a small table: what the connection did, what limited it, its exit and what that cost. What the file does not
-/// show is `unknown`.
+/// The answer as a small table: what the connection did, what limited it, its exit and what that cost. What
+/// the file does not show is `unknown`.
 pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     let unknown = || "unknown".to_string();
     let seconds = |s: Option<f64>| s.map_or_else(unknown, |s| format!("{} s", number(s)));
@@ -99,8 +100,8 @@ fn limit_sums(t: &Transfer) -> BTreeMap<&str, f64> {
     sums
 }
 
-/// True if the application had nothing to send for more than half of the time. A simulated transfer, which always has
-/// something to send, says nothing about such a connection.
+/// True if the application had nothing to send for more than half of the time. A simulated transfer, which
+/// always has something to send, says nothing about such a connection.
 pub fn mostly_waited_for_data(t: &Transfer) -> bool {
     let waited: f64 =
         limit_sums(t).iter().filter(|(w, _)| ["application", "idle"].contains(w)).map(|(_, s)| s).sum();
@@ -195,8 +196,9 @@ fn closest(t: &Transfer, fork: &Fork) -> Option<f64> {
     fork.startups.iter().filter_map(|s| s.done_s).min_by(|a, b| away(a).total_cmp(&away(b)))
 }
 
-/// True if the fitted path reproduces the transfer: some startup, which may be the sender's, takes as long on it as was observed,
-/// to the error of this method. On another path startups are not comparable with what was observed.
+/// True if the fitted path reproduces the transfer: some startup, which may be the sender's, takes as long on
+/// it as was observed, to the error of this method. On another path startups are not comparable with what was
+/// observed.
 pub fn is_reproduced(t: &Transfer, fork: &Fork) -> bool {
     closest(t, fork).is_some_and(|done| (done - t.duration_s).abs() <= ERROR * t.duration_s)
 }
@@ -353,8 +355,8 @@ mod tests {
         Fork { path, startups: done.iter().enumerate().map(result).collect() }
     }
 
-    /// The transfer took 2 s. A path on which the closest startup takes more than 10 % more or less is another path, and what
-    /// others would take on it is not said, however much sooner.
+    /// The transfer took 2 s. A path on which the closest startup takes more than 10 % more or less is
+    /// another path, and what others would take on it is not said, however much sooner.
     #[test]
     fn startups_are_compared_only_where_the_path_reproduces_the_transfer() {
         let t = transfer(ExitClass::Early);

@@ -50,8 +50,8 @@ impl ThroughputBins {
         self.bins[i] += bytes.0;
     }
 
-    /// Throughput in intervals of one minimum RTT, rounded to the nearest bin, from the first byte on: begin and
-    /// bytes per second.
+    /// Throughput in intervals of one minimum RTT, rounded to the nearest bin, from the first byte on: begin
+    /// and bytes per second.
     pub fn rates(&self, min_rtt: Span) -> Vec<(Instant, f64)> {
         let width = ((min_rtt + self.width / 2).0 / self.width.0).max(1) as usize;
         let first = self.bins.iter().position(|b| *b > 0).unwrap_or(self.bins.len());
@@ -67,8 +67,8 @@ impl ThroughputBins {
     }
 }
 
-/// The delay heuristic of the thesis (5.2.1): the path was full when the delay above its minimum was last below
-/// half of the minimum RTT, before it exceeded twice the minimum RTT.
+/// The delay heuristic of the thesis (5.2.1): the path was full when the delay above its minimum was last
+/// below half of the minimum RTT, before it exceeded twice the minimum RTT.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHeuristic {
     last_below: Instant,
@@ -90,8 +90,8 @@ impl DelayHeuristic {
 }
 
 /// The increase of one-way delay above its minimum, as the thesis takes it from a capture at the client: the
-/// arrival time of data less the time that its timestamp states. The offset between the clocks cancels out; the
-/// tick of the sender's clock is estimated from its SYN.
+/// arrival time of data less the time that its timestamp states. The offset between the clocks cancels out;
+/// the tick of the sender's clock is estimated from its SYN.
 #[derive(Clone, Debug)]
 pub struct OneWayDelay {
     syn: Option<(Instant, u32)>,
@@ -167,8 +167,8 @@ impl CapacityEstimate {
         self.median.map(|m| Bytes((m * self.min_rtt.as_secs_f64()) as u64))
     }
 
-    /// Class of an exit. The path was full by then if the delay shows it, or if a BDP was in flight (`full`), which
-    /// is the simulator's criterion.
+    /// Class of an exit. The path was full by then if the delay shows it, or if a BDP was in flight (`full`),
+    /// which is the simulator's criterion.
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
         let ended = Ended { at, by_congestion: by_loss };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
@@ -180,8 +180,8 @@ impl CapacityEstimate {
 mod tests {
     use super::*;
 
-    /// Data sent every 5 ms arrives after 50 ms; from the 20th packet on, each is delayed by 2 ms more. Clocks of
-    /// several ticks, with any start value, wrapping.
+    /// Data sent every 5 ms arrives after 50 ms; from the 20th packet on, each is delayed by 2 ms more.
+    /// Clocks of several ticks, with any start value, wrapping.
     #[test]
     fn one_way_delay_is_measured_with_the_senders_clock() {
         for (tick, start) in

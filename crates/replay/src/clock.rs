@@ -1,4 +1,5 @@
-//! Times at the begin of a line, as people and tools put them there: `date` in any of its forms, `ts` of moreutils, `watch`.
+//! Times at the begin of a line, as people and tools put them there: `date` in any of its forms, `ts` of
+//! moreutils, `watch`.
 
 /// Days of the months before each month of a year without 29 February.
 const DAYS: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
@@ -8,11 +9,12 @@ const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /// Numbers from here on are seconds since 1970 in 1973 or later, and no count of bytes in a queue.
 const SECONDS: f64 = 1e8;
 
-/// The time with which a line begins, in seconds, and what follows it. Forms: seconds since 1970 or since the start, with
-/// decimals or since 1973 (`date +%s.%N`, `ts %.s`); milliseconds, microseconds or nanoseconds since 1970; ISO 8601 (`date
-/// -Ins`); a time of day (`ts -s`); `Nov 22 21:16:21` (`ts`); `Sun Nov 22 21:16:21 UTC 2026` (`date`, `watch`); `Sun, 22 Nov
-/// 2026 21:16:21 +0000` (`date -R`). Any of these in brackets. The zone counts in ISO 8601 only, as all times of a file have
-/// the same; times without a year or a date count from a day of their own.
+/// The time with which a line begins, in seconds, and what follows it. Forms: seconds since 1970 or since the
+/// start, with decimals or since 1973 (`date +%s.%N`, `ts %.s`); milliseconds, microseconds or nanoseconds
+/// since 1970; ISO 8601 (`date -Ins`); a time of day (`ts -s`); `Nov 22 21:16:21` (`ts`);
+/// `Sun Nov 22 21:16:21 UTC 2026` (`date`, `watch`); `Sun, 22 Nov 2026 21:16:21 +0000` (`date -R`). Any of
+/// these in brackets. The zone counts in ISO 8601 only, as all times of a file have the same; times without a
+/// year or a date count from a day of their own.
 pub(crate) fn leading(line: &str) -> Option<(f64, &str)> {
     let line = line.trim();
     if let Some((time, rest)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {

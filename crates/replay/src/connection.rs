@@ -1,12 +1,13 @@
-//! Connections: assigns the packets of a capture to the two directions of a connection and drives a [`Sender`] for
-//! each direction with data.
+//! Connections: assigns the packets of a capture to the two directions of a connection and drives a
+//! [`Sender`] for each direction with data.
 //!
-//! **Vantage point.** Handshake, first data and first ACK show which end is near the capture point; packets wait
-//! until this is known. At the sender, events are taken as they are. At the receiver, data is seen half an RTT late
-//! and losses are not seen, but the timestamp echo of each data packet shows which ACK the sender had received when
-//! it sent it. ACKs are therefore held back until an echo shows their arrival, which restores the sender's order of
-//! events on the receiver's clock. The delay of the return path cancels out of every RTT if it is constant. Without
-//! timestamps the handshake RTT stands for all, and delays cannot be measured.
+//! **Vantage point.** Handshake, first data and first ACK show which end is near the capture point; packets
+//! wait until this is known. At the sender, events are taken as they are. At the receiver, data is seen half
+//! an RTT late and losses are not seen, but the timestamp echo of each data packet shows which ACK the sender
+//! had received when it sent it. ACKs are therefore held back until an echo shows their arrival, which
+//! restores the sender's order of events on the receiver's clock. The delay of the return path cancels out of
+//! every RTT if it is constant. Without timestamps the handshake RTT stands for all, and delays cannot be
+//! measured.
 
 use crate::analysis::{Analysis, Keep, Setup, facts};
 use crate::capture::Packet;
@@ -140,14 +141,15 @@ pub struct Direction {
     acked: Option<usize>,
     decided: bool,
     pending: VecDeque<PendingAck>,
-    /// At the receiver without timestamps: arrival of the newest data, time of the first ACK for data, and the RTT between
-    /// that ACK and the first data after a silence, which may differ from the handshake's.
+    /// At the receiver without timestamps: arrival of the newest data, time of the first ACK for data, and
+    /// the RTT between that ACK and the first data after a silence, which may differ from the handshake's.
     newest_data: Instant,
     first_ack: Option<Instant>,
     data_rtt: Option<Span>,
     /// The newest ACK that was passed on to the sender.
     released: Option<PendingAck>,
-    /// Away from the sender: data with the same timestamp echo, which waits until data with another echo comes.
+    /// Away from the sender: data with the same timestamp echo, which waits until data with another echo
+    /// comes.
     held: Vec<DataInfo>,
     held_echo: u32,
     /// Round trip to the sender before the first ACK.
@@ -172,9 +174,10 @@ fn data(s: &TcpSegment, offset: u64, sent: Instant, captured: Instant) -> DataIn
 }
 
 impl Direction {
-    /// Passes the held data to the sender, and before it the ACKs that the sender had received by then. All ACKs with a
-    /// timestamp value before the echo had arrived; of those with the echo's own value the first, before the first data, and
-    /// all of them before the last: the others are spread evenly over the data, as a sender sends that its window limits.
+    /// Passes the held data to the sender, and before it the ACKs that the sender had received by then. All
+    /// ACKs with a timestamp value before the echo had arrived; of those with the echo's own value the first,
+    /// before the first data, and all of them before the last: the others are spread evenly over the data, as
+    /// a sender sends that its window limits.
     fn release_held(&mut self) {
         let Some(sender) = &mut self.sender else { return };
         let echo = self.held_echo;
@@ -270,7 +273,8 @@ pub struct Connection {
     pub duplicates: u64,
     /// Packets with a time before that of an earlier packet.
     pub backwards: u64,
-    /// Greatest common divisor of the times of all packets, nanoseconds: a multiple of the tick of the capture clock.
+    /// Greatest common divisor of the times of all packets, nanoseconds: a multiple of the tick of the
+    /// capture clock.
     pub tick: u64,
     /// True if timestamps are in use.
     pub timestamps: bool,
@@ -434,8 +438,9 @@ impl Connection {
             return;
         }
         w.undecided.push((data, at, *s));
-        // True if the data was sent after this ACK had reached its sender: the timestamp echo shows it. Without
-        // timestamps, a response cannot be told from data already under way; only the handshake decides.
+        // True if the data was sent after this ACK had reached its sender: the timestamp echo shows it.
+        // Without timestamps, a response cannot be told from data already under way; only the handshake
+        // decides.
         let answers = |ack: &TcpSegment, s: &TcpSegment| {
             let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };
             echo.wrapping_sub(value).cast_signed() >= 0
@@ -462,7 +467,8 @@ impl Connection {
         w.decided = true;
         if known {
             w.vantage = vantage(self.distance[d], self.distance[1 - d]);
-            // An end that is slow to answer the handshake looks distant; only a host itself answers within `HOST`.
+            // An end that is slow to answer the handshake looks distant; only a host itself answers within
+            // `HOST`.
             if w.vantage == Vantage::Receiver && !self.timestamps && self.distance[1 - d] > HOST.0 {
                 w.vantage = Vantage::Middle;
             }

@@ -1,4 +1,5 @@
-//! The table of a transfer that was continued in the simulator: what was observed, then each startup, the quickest first.
+//! The table of a transfer that was continued in the simulator: what was observed, then each startup, the
+//! quickest first.
 
 use crate::fork::ForkResult;
 use crate::observer::TimedEvent;

@@ -1,9 +1,10 @@
-//! Events of startups in a running kernel, as written by `slowstart kernel watch --json`: one JSON object per line.
+//! Events of startups in a running kernel, as written by `slowstart kernel watch --json`: one JSON object per
+//! line.
 //!
-//! The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection), `now_ns`,
-//! `kind` (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss` and `cwnd`;
-//! others are optional, and unknown keys are ignored. If the file has an event for every ACK, every startup gets a
-//! prediction; otherwise the row states only when the kernel's own startup left.
+//! The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection),
+//! `now_ns`, `kind` (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss`
+//! and `cwnd`; others are optional, and unknown keys are ignored. If the file has an event for every ACK,
+//! every startup gets a prediction; otherwise the row states only when the kernel's own startup left.
 
 use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
@@ -240,7 +241,8 @@ impl Connections<'_> {
     }
 }
 
-/// Reads events: `each` gets a row for each connection. The rows are those of the lines before the first invalid one.
+/// Reads events: `each` gets a row for each connection. The rows are those of the lines before the first
+/// invalid one.
 pub fn replay(
     input: impl Read,
     candidates: &Arc<[Candidate]>,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// The file that marks a folder as a store of results, in which no recordings are looked for.
 pub const STORE: &str = "slowstart-store.json";
 
-/// Replaces folders by the files in them and in the folders within them, in the order of their names. Hidden files and
-/// stores are left out, and links to folders are not followed.
+/// Replaces folders by the files in them and in the folders within them, in the order of their names. Hidden
+/// files and stores are left out, and links to folders are not followed.
 ///
 /// # Errors
 /// If a folder cannot be read, or has no file.

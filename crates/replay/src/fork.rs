@@ -1,9 +1,9 @@
-//! Continues a transfer in the simulator: each startup takes over where it would have sent something else than was
-//! sent.
+//! Continues a transfer in the simulator: each startup takes over where it would have sent something else
+//! than was sent.
 //!
 //! Until that point the simulator sends the packets of the capture at their times over a path fitted to the
-//! capture, so that link and queue are as full as they were. Then the startup takes over with its saved state,
-//! including all that it derived from the real ACKs. Simulator and capture share one clock.
+//! capture, so that link and queue are as full as they were. Then the startup takes over with its saved
+//! state, including all that it derived from the real ACKs. Simulator and capture share one clock.
 
 use crate::analysis::{EPOCH, Findings, StartupResult, facts};
 use crate::fit::FittedPath;
@@ -62,7 +62,8 @@ struct Simulation<'a> {
     end: Instant,
 }
 
-/// Continues a transfer with each startup that has a saved state. Errors are those of a path that cannot be built.
+/// Continues a transfer with each startup that has a saved state. Errors are those of a path that cannot be
+/// built.
 pub fn run(
     f: &Findings,
     fitted: &FittedPath,

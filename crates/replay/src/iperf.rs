@@ -1,5 +1,5 @@
-//! Results of iperf3 (`--json` or `--json-stream`), made by the side that sends: window and round-trip time of each stream
-//! at the end of each interval.
+//! Results of iperf3 (`--json` or `--json-stream`), made by the side that sends: window and round-trip time
+//! of each stream at the end of each interval.
 
 pub mod text;
 
@@ -316,8 +316,8 @@ mod tests {
         }
     }
 
-    /// `--omit` leaves the first intervals out of the sums, and times begin anew after them, but the connection's slow start is
-    /// in them.
+    /// `--omit` leaves the first intervals out of the sums, and times begin anew after them, but the
+    /// connection's slow start is in them.
     #[test]
     fn slow_start_is_found_in_omitted_intervals() {
         let mut all = intervals(0.1);

@@ -2,9 +2,9 @@
 //!
 //! The columns are those logged by the authors of SEARCH: `now_us` since the first ACK, `bytes_acked` so far,
 //! `mss`, `rtt_us`, `snd_nxt`, `sk_pacing_rate` in bytes per second, and optionally `snd_una`, `lost_pkt` and
-//! `total_retrans_pkt`. For an observer to agree with Linux, a row is judged before its ACK grows the window; every
-//! acknowledged byte grows it (Linux tests `tcp_is_cwnd_limited`, not the log's `app_limited`); and the sender is
-//! paced, so HyStart++ has no limit L.
+//! `total_retrans_pkt`. For an observer to agree with Linux, a row is judged before its ACK grows the window;
+//! every acknowledged byte grows it (Linux tests `tcp_is_cwnd_limited`, not the log's `app_limited`); and the
+//! sender is paced, so HyStart++ has no limit L.
 
 use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
@@ -228,7 +228,8 @@ impl Reader<'_> {
         for (i, (before, now)) in self.losses.iter_mut().zip(counts).enumerate() {
             if now > *before {
                 if let Some(log) = analysis.packets().filter(|_| i == counted) {
-                    // The log counts losses; which packets they were shows when they were found, a round trip later.
+                    // The log counts losses; which packets they were shows when they were found, a round trip
+                    // later.
                     log.lost_at(f.now - f.srtt.unwrap_or_default(), Bytes((now - *before) * mss));
                 }
                 *before = now;

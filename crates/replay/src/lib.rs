@@ -1,10 +1,11 @@
-//! Analyses captures and logs of real connections: when slow start ended, whether that was early, at the choke point or
-//! late, and what each startup algorithm would have done on the same path.
+//! Analyses captures and logs of real connections: when slow start ended, whether that was early, at the
+//! choke point or late, and what each startup algorithm would have done on the same path.
 //!
 //! # From a file
 //!
-//! [`replay::replay`] reads a file of any supported kind and returns a row for each transfer; [`replay::stream`] hands
-//! over each row as soon as its connection is over. This example writes a simulated download as a capture and reads it:
+//! [`replay::replay`] reads a file of any supported kind and returns a row for each transfer;
+//! [`replay::stream`] hands over each row as soon as its connection is over. This example writes a simulated
+//! download as a capture and reads it:
 //!
 //! ```
 //! use slowstart_lab::run::Job;
@@ -40,8 +41,8 @@
 //!
 //! # From events
 //!
-//! A program that has a connection's events in a form of its own drives an [`analysis::Analysis`]. Each call gets the
-//! facts at that time; [`analysis::Analysis::finish`] returns the findings:
+//! A program that has a connection's events in a form of its own drives an [`analysis::Analysis`]. Each call
+//! gets the facts at that time; [`analysis::Analysis::finish`] returns the findings:
 //!
 //! ```
 //! use slowstart::startup::REGISTRY;

@@ -1,10 +1,10 @@
 //! Limits on the memory for files, so that a small compressed file, or many at once, cannot exhaust it.
 //!
-//! Captures, kernel logs, kernel events and rows are read as a stream; of qlog, `ss`, NDT7 and flent files, which must be
-//! read to the end before their first result, the events and samples are held in a compact form, up to [`MOST_HELD`]
-//! bytes. What follows is not read: the rows are those of the part before, and the report says where it ends. Of files that
-//! are read at the same time, one may hold more than [`FEW_HELD`]; others that need more wait for it, so that results do not
-//! depend on what else is read.
+//! Captures, kernel logs, kernel events and rows are read as a stream; of qlog, `ss`, NDT7 and flent files,
+//! which must be read to the end before their first result, the events and samples are held in a compact
+//! form, up to [`MOST_HELD`] bytes. What follows is not read: the rows are those of the part before, and the
+//! report says where it ends. Of files that are read at the same time, one may hold more than [`FEW_HELD`];
+//! others that need more wait for it, so that results do not depend on what else is read.
 
 use crate::error::InputError;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
@@ -18,11 +18,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const MOST_HELD: usize = 1 << 28;
 /// Bytes of events and samples that each file may hold while another holds up to [`MOST_HELD`].
 pub const FEW_HELD: usize = 1 << 24;
-/// Maximum window of a zstd frame, bytes: what RFC 8878 (3.1.1.1.2) recommends to support, and what `zstd -19` needs.
+/// Maximum window of a zstd frame, bytes: what RFC 8878 (3.1.1.1.2) recommends to support, and what
+/// `zstd -19` needs.
 pub const MOST_WINDOW: u64 = 1 << 23;
 /// Maximum length of a line, of a JSON string and of a JSON number, in bytes.
 pub const LONGEST: usize = 1 << 20;
-/// Maximum number of connections of kernel events that are live at a time; the oldest is ended when another begins.
+/// Maximum number of connections of kernel events that are live at a time; the oldest is ended when another
+/// begins.
 pub const MOST_LIVE: usize = 1024;
 
 /// The error text for a file with too much to hold.
@@ -34,7 +36,8 @@ pub(crate) fn too_much(what: &str) -> String {
 static TURN: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// How many counts of this thread have the turn, and the turn: a file is read by one thread, in several places.
+    /// How many counts of this thread have the turn, and the turn: a file is read by one thread, in several
+    /// places.
     static TURNS: RefCell<(usize, Option<MutexGuard<'static, ()>>)> = const { RefCell::new((0, None)) };
 }
 
@@ -131,7 +134,8 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// A JSON text in which no string and no number is longer than [`LONGEST`]: a parser must hold each as a whole.
+/// A JSON text in which no string and no number is longer than [`LONGEST`]: a parser must hold each as a
+/// whole.
 pub struct Tokens<R> {
     input: R,
     length: usize,
@@ -161,7 +165,8 @@ impl<R: Read> Read for Tokens<R> {
     }
 }
 
-/// A number of a JSON text, or one written as a string, as early drafts of qlog do; `None` for everything else.
+/// A number of a JSON text, or one written as a string, as early drafts of qlog do; `None` for everything
+/// else.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Number(pub Option<f64>);
 
@@ -335,7 +340,8 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> 
     }
 }
 
-/// An array that is held as a whole, of at most [`MOST_HELD`] bytes; anything else than an array counts as empty.
+/// An array that is held as a whole, of at most [`MOST_HELD`] bytes; anything else than an array counts as
+/// empty.
 #[derive(Debug)]
 pub struct BoundedVec<T>(pub Vec<T>, Held);
 
@@ -398,7 +404,8 @@ mod tests {
         assert!(e.to_string().contains("expected a shorter string or number"), "{e}");
     }
 
-    /// While a thread holds much, another waits with what it holds beyond the few bytes that each may, and goes on after it.
+    /// While a thread holds much, another waits with what it holds beyond the few bytes that each may, and
+    /// goes on after it.
     #[test]
     fn one_file_at_a_time_holds_much() {
         let (tx, rx) = std::sync::mpsc::channel();

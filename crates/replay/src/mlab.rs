@@ -1,7 +1,8 @@
-//! Rows of M-Lab, one or many JSON texts in a file: NDT7 measurements, and snapshots of `tcp-info`; as files of the archive,
-//! or as lines exported from its tables, where each is in the field `raw`.
+//! Rows of M-Lab, one or many JSON texts in a file: NDT7 measurements, and snapshots of `tcp-info`; as files
+//! of the archive, or as lines exported from its tables, where each is in the field `raw`.
 //!
-//! A measurement has the server's `TCPInfo` about three times a second, a row of `tcp-info` as often as it changed.
+//! A measurement has the server's `TCPInfo` about three times a second, a row of `tcp-info` as often as it
+//! changed.
 
 use crate::clock;
 use crate::error::InputError;
@@ -121,7 +122,8 @@ fn row(source: Source, number: u64, all: &[Measurement]) -> Option<Transfer> {
     Some(t)
 }
 
-/// Reads measurements and snapshots. `each` gets a row for each connection; snapshots that stand alone are those of one.
+/// Reads measurements and snapshots. `each` gets a row for each connection; snapshots that stand alone are
+/// those of one.
 pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
     let (mut rows, mut alone) = (0, BoundedVec::default());
@@ -189,7 +191,8 @@ mod tests {
         all
     }
 
-    /// A sender that doubles until it loses; in JSON, with numbers as text if `quoted`, as exports write them.
+    /// A sender that doubles until it loses; in JSON, with numbers as text if `quoted`, as exports write
+    /// them.
     fn snapshots(quoted: bool, elapsed: bool) -> Vec<String> {
         let windows = [
             (10, 2_147_483_647_u64, 0),

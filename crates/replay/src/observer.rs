@@ -1,10 +1,10 @@
-//! Passive observers: a startup sees the real events of a connection made by another sender and saves a window of
-//! its own.
+//! Passive observers: a startup sees the real events of a connection made by another sender and saves a
+//! window of its own.
 //!
 //! Each ACK is judged before it grows the window and before it allows anything to be sent (in Linux,
-//! `pkts_acked` runs before `cong_avoid`), so the window at an exit does not include the ACK that caused it. At a
-//! loss, the startup's response is recorded, and its own rule continues, so that the row can state what the rule
-//! alone would have done.
+//! `pkts_acked` runs before `cong_avoid`), so the window at an exit does not include the ACK that caused it.
+//! At a loss, the startup's response is recorded, and its own rule continues, so that the row can state what
+//! the rule alone would have done.
 
 use serde::{Deserialize, Serialize};
 use slowstart::control::State;
@@ -74,8 +74,8 @@ pub struct Prediction {
     pub loss: Option<Moment>,
     /// From when on it would have sent something else than was sent. `None`: to the end.
     pub valid_until: Option<Instant>,
-    /// The state to continue from with `--fork`, if requested: at its exit, or at the begin of the last round trip
-    /// in which it would have sent what was sent.
+    /// The state to continue from with `--fork`, if requested: at its exit, or at the begin of the last round
+    /// trip in which it would have sent what was sent.
     pub saved: Option<Box<SavedState>>,
 }
 
@@ -155,7 +155,8 @@ impl Observer {
         }));
     }
 
-    /// True if it has left by its own rule, or its validity ended some round trips ago: it needs no more events.
+    /// True if it has left by its own rule, or its validity ended some round trips ago: it needs no more
+    /// events.
     pub fn done(&self) -> bool {
         self.prediction.rule.is_some() || self.stopped
     }
@@ -241,8 +242,8 @@ impl Observer {
         }
     }
 
-    /// An ACK arrived. With `used`, the recent maximum in flight, the window grows only if at least half of it was
-    /// used (`tcp_is_cwnd_limited` in slow start).
+    /// An ACK arrived. With `used`, the recent maximum in flight, the window grows only if at least half of
+    /// it was used (`tcp_is_cwnd_limited` in slow start).
     pub fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Option<Bytes>) {
         if self.done() {
             return;
@@ -289,8 +290,9 @@ impl Observer {
         }
     }
 
-    /// A round trip that began at `start` ended; at most `peak` bytes were in flight. If this differs from the
-    /// startup's own window by more than 10 % and two segments, the prediction is valid only until `start`.
+    /// A round trip that began at `start` ended; at most `peak` bytes were in flight. If this differs from
+    /// the startup's own window by more than 10 % and two segments, the prediction is valid only until
+    /// `start`.
     pub fn on_round(&mut self, f: &Facts, start: Instant, peak: Bytes, window_limited: bool) {
         let apart = peak / 10 + f.mss * 2;
         // The bounds of its window while the round trip was sent. After an exit the prediction is complete.

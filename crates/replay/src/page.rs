@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// Startups that the playground runs over the fitted path.
 const PLAYED: usize = 4;
 
-/// What the chart of a startup shows besides windows and bytes in flight: of the connection, what the file shows; of the
-/// startup, its exit.
+/// What the chart of a startup shows besides windows and bytes in flight: of the connection, what the file
+/// shows; of the startup, its exit.
 fn course(t: &Transfer, w: &StartupRow) -> Course {
     let bdp = t.median_bps.zip(t.min_rtt_s).map_or(0.0, |(rate, rtt)| rate / 8.0 * rtt);
     Course {
@@ -92,7 +92,8 @@ fn continuations(t: &Transfer) -> Option<Opinions> {
     })
 }
 
-/// Returns the page. `base` is the address of the playground, to which it links with the fitted path if there is one.
+/// Returns the page. `base` is the address of the playground, to which it links with the fitted path if there
+/// is one.
 pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
     let traces: Vec<Trace> = (0..t.startups.len())
         .map(|i| {

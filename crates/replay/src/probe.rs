@@ -1,10 +1,11 @@
 //! The tracepoint `tcp:tcp_probe` as text: one line for each segment that a socket received, with its window.
 //!
-//! `perf record -e tcp:tcp_probe`, printed by `perf script`; `trace-cmd record -e tcp:tcp_probe`, printed by `trace-cmd
-//! report`; the kernel's `trace_pipe`; or a line of bpftrace with the same fields, where ports may stand for addresses. Fields:
-//! `include/trace/events/tcp.h`, which states windows in segments, the smoothed RTT in microseconds and the local end first. It
-//! states no segment size. The module of kernels before 4.16 (`net/ipv4/tcp_probe.c`) wrote the same values to
-//! `/proc/net/tcpprobe`: time, local end, peer, length, `snd_nxt`, `snd_una`, window, threshold, send window and smoothed RTT.
+//! `perf record -e tcp:tcp_probe`, printed by `perf script`; `trace-cmd record -e tcp:tcp_probe`, printed by
+//! `trace-cmd report`; the kernel's `trace_pipe`; or a line of bpftrace with the same fields, where ports may
+//! stand for addresses. Fields: `include/trace/events/tcp.h`, which states windows in segments, the smoothed
+//! RTT in microseconds and the local end first. It states no segment size. The module of kernels before 4.16
+//! (`net/ipv4/tcp_probe.c`) wrote the same values to `/proc/net/tcpprobe`: time, local end, peer, length,
+//! `snd_nxt`, `snd_una`, window, threshold, send window and smoothed RTT.
 
 use crate::error::InputError;
 use crate::limits::{Held, Lines};
@@ -142,8 +143,8 @@ impl Sockets {
     }
 }
 
-/// Reads a trace. `each` gets a row for each socket that sent data. The rows are those of the lines before the first invalid
-/// one.
+/// Reads a trace. `each` gets a row for each socket that sent data. The rows are those of the lines before
+/// the first invalid one.
 pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let mut sockets = Sockets::default();
     let done = Lines::new(input).try_for_each(|line| {
@@ -172,7 +173,8 @@ mod tests {
     use crate::transfer::ExitClass;
     use std::fmt::Write;
 
-    /// A sender that doubles from 10 to 80 segments, and then has a threshold; in the form of one of the tools.
+    /// A sender that doubles from 10 to 80 segments, and then has a threshold; in the form of one of the
+    /// tools.
     fn trace(of: impl Fn(f64) -> String) -> String {
         let mut text = String::from("# tracer: nop\n#\n");
         for (i, cwnd) in [10, 20, 40, 80, 80, 81, 82].into_iter().enumerate() {

@@ -1,8 +1,9 @@
-//! qlog: event logs of QUIC, as one JSON text or as a sequence (RFC 7464, or one event per line), of all drafts.
+//! qlog: event logs of QUIC, as one JSON text or as a sequence (RFC 7464, or one event per line), of all
+//! drafts.
 //!
-//! An endpoint's data is what it sends; acknowledgements are in what it receives. An endpoint that mostly received shows
-//! little of the sender that filled the path, and its row says so. A log without packets, such as ours of simulated TCP,
-//! gives the exit that it states.
+//! An endpoint's data is what it sends; acknowledgements are in what it receives. An endpoint that mostly
+//! received shows little of the sender that filled the path, and its row says so. A log without packets, such
+//! as ours of simulated TCP, gives the exit that it states.
 
 mod read;
 mod write;

@@ -72,8 +72,8 @@ pub struct Report {
     pub transfers: Vec<AnalysedTransfer>,
 }
 
-/// Analyses a file and returns all of its transfers. `progress` gets the number of bytes of a capture read so far,
-/// decompressed.
+/// Analyses a file and returns all of its transfers. `progress` gets the number of bytes of a capture read so
+/// far, decompressed.
 pub fn replay(file: &Path, options: &Options, progress: impl FnMut(u64)) -> Result<Report, ReplayError> {
     let name = |why| ReplayError { file: file.to_path_buf(), why };
     let (kind, input) = open::open(file).map_err(name)?;
@@ -93,9 +93,10 @@ pub fn read(
     Ok(Report { summary, transfers })
 }
 
-/// Analyses a stream of a kind. `each` gets every transfer when its connection is over; nothing is kept of it, so memory is
-/// that of the live connections. If the stream is damaged, the transfers of the part before the damage are reported, and
-/// the summary has the error; it is returned as an error if there is no such transfer.
+/// Analyses a stream of a kind. `each` gets every transfer when its connection is over; nothing is kept of
+/// it, so memory is that of the live connections. If the stream is damaged, the transfers of the part before
+/// the damage are reported, and the summary has the error; it is returned as an error if there is no such
+/// transfer.
 // Not generic, so that the readers are compiled once and not in each crate that calls it.
 pub fn stream(
     kind: Kind,

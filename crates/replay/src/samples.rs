@@ -1,5 +1,5 @@
-//! Sampled windows: what `ss`, flent, M-Lab, iperf3 and the metrics of qlog contain. Nothing is known between two samples, and
-//! without acknowledgements no startup can be predicted.
+//! Sampled windows: what `ss`, flent, M-Lab, iperf3 and the metrics of qlog contain. Nothing is known between
+//! two samples, and without acknowledgements no startup can be predicted.
 
 use crate::clock;
 use crate::error::InputError;
@@ -41,7 +41,8 @@ pub struct Sample {
     pub retransmitted: u64,
 }
 
-/// The end of slow start in samples: the exit at the first sample after it, and the time of the sample before.
+/// The end of slow start in samples: the exit at the first sample after it, and the time of the sample
+/// before.
 fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
     let (mut best, mut reached) = (Bytes::ZERO, 0);
     let mut flat_since: Option<usize> = None;
@@ -64,7 +65,8 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
             return found(Evidence::Loss);
         }
         let rtt = s.rtt.or(s.min_rtt).unwrap_or(Span::millis(100)).max(Span(1));
-        // As in a capture: the growth that a flat round trip may have, over the round trips since the maximum was reached.
+        // As in a capture: the growth that a flat round trip may have, over the round trips since the maximum
+        // was reached.
         let rounds = (s.at.since(samples[reached].at).0 / rtt.0).max(1);
         if s.cwnd > best + (best / 10).max(best.scale(FLAT.saturating_mul(rounds), 100)) {
             (grew, best, reached, flat_since) = (true, s.cwnd, i, None);
@@ -173,8 +175,8 @@ struct Point {
     tcp_rtt: Number,
 }
 
-/// The time since the first sample, of two times in seconds. In microseconds: a double is no more precise if they count from
-/// 1970.
+/// The time since the first sample, of two times in seconds. In microseconds: a double is no more precise if
+/// they count from 1970.
 fn since(now: f64, begin: f64) -> Instant {
     Instant((((now - begin).max(0.0) * 1e6).round() as u64).saturating_mul(1000))
 }
@@ -264,7 +266,8 @@ pub fn flent(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inp
     Ok(())
 }
 
-/// Memory of a socket beside its samples and the names of its ends: its place in a tree, and room for samples to come.
+/// Memory of a socket beside its samples and the names of its ends: its place in a tree, and room for samples
+/// to come.
 pub(crate) const SOCKET: usize = 512;
 
 /// The connections of an `ss` file while it is read.
@@ -308,7 +311,8 @@ impl Sockets {
             line = rest;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
-        // State (absent if `ss` was called with one), two queues, two addresses; with -O, more on the same line.
+        // State (absent if `ss` was called with one), two queues, two addresses; with -O, more on the same
+        // line.
         let address = |w: &str| w.rsplit_once(':').is_some_and(|(_, p)| p == "*" || p.parse::<u16>().is_ok());
         let stated = words.first().is_some_and(|w| w.parse::<u64>().is_err());
         if let [q1, q2, local, peer, ..] = words[usize::from(stated)..]
@@ -360,8 +364,8 @@ impl Sockets {
     }
 }
 
-/// Reads repeated output of `ss -tin`. The time stands at the begin of each line, or in a line before, in any form that
-/// `date`, `ts` and `watch` write. The rows are those of the lines before the first invalid one.
+/// Reads repeated output of `ss -tin`. The time stands at the begin of each line, or in a line before, in any
+/// form that `date`, `ts` and `watch` write. The rows are those of the lines before the first invalid one.
 pub fn ss(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let mut sockets = Sockets::default();
     let done = Lines::new(input).try_for_each(|line| {
@@ -475,8 +479,9 @@ mod tests {
         assert_eq!(began[0].unclear.as_deref(), Some("began before the capture"));
     }
 
-    /// Samples that are several round trips apart: congestion avoidance adds more than a tenth between two of them, slow start
-    /// far more. A window that stays the same to the byte is not used up, so that its end of growth is no exit.
+    /// Samples that are several round trips apart: congestion avoidance adds more than a tenth between two of
+    /// them, slow start far more. A window that stays the same to the byte is not used up, so that its end of
+    /// growth is no exit.
     #[test]
     fn growth_between_distant_samples_is_judged_per_round_trip() {
         let exit = |windows: &[u64]| {
@@ -501,7 +506,8 @@ mod tests {
         assert!(read!(rows, "{}\n").is_err_and(|e| e.to_string().starts_with("line 1: ")));
     }
 
-    /// Every form of a time gives the same row: in a line of its own, at the begin of each line, and as watch writes it.
+    /// Every form of a time gives the same row: in a line of its own, at the begin of each line, and as watch
+    /// writes it.
     #[test]
     fn every_form_of_a_time_gives_the_same_row() {
         let windows =

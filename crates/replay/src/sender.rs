@@ -1,9 +1,9 @@
 //! Reconstructs a sender's scoreboard from the packets it sent and the ACKs it received.
 //!
-//! RTT samples match sequence numbers to ACKs under Karn's rule: retransmitted data gives no sample. A loss is
-//! detected by three duplicate ACKs, by three segments selectively acknowledged above it (RFC 5681, RFC 6675), or
-//! by its retransmission. It was spurious if DSACK (RFC 2883) or timestamps (RFC 3522) show that everything
-//! retransmitted had arrived.
+//! RTT samples match sequence numbers to ACKs under Karn's rule: retransmitted data gives no sample. A loss
+//! is detected by three duplicate ACKs, by three segments selectively acknowledged above it (RFC 5681, RFC
+//! 6675), or by its retransmission. It was spurious if DSACK (RFC 2883) or timestamps (RFC 3522) show that
+//! everything retransmitted had arrived.
 
 use crate::analysis::Analysis;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -15,7 +15,8 @@ const TIMER: Span = Span::millis(200);
 /// A hole filled within the minimum RTT divided by this was reordering, not a retransmission.
 const REORDER: u64 = 4;
 
-/// Data sent at one moment. There is one for each packet in flight of each connection, so the type is kept small.
+/// Data sent at one moment. There is one for each packet in flight of each connection, so the type is kept
+/// small.
 #[derive(Clone, Debug)]
 struct SentRange {
     from: u64,
@@ -24,8 +25,8 @@ struct SentRange {
     sent_total: Bytes,
     delivered: Bytes,
     delivered_at: Instant,
-    /// When the range was found to be missing: lost before the capture point, or not captured. `NEVER` if it was
-    /// seen.
+    /// When the range was found to be missing: lost before the capture point, or not captured. `NEVER` if it
+    /// was seen.
     hole: Instant,
     bytes: u32,
     inflight: u32,
@@ -229,8 +230,8 @@ impl Sender {
         self.facts.now
     }
 
-    /// True if this is not a full segment. A size that repeats, smaller than the agreed one but more than half of
-    /// it, is the path's actual segment size.
+    /// True if this is not a full segment. A size that repeats, smaller than the agreed one but more than
+    /// half of it, is the path's actual segment size.
     fn is_short(&mut self, len: u64) -> bool {
         if len == self.last_len && len < self.unit && len * 2 > self.unit {
             self.unit = len;
@@ -261,7 +262,8 @@ impl Sender {
         }
         self.counters.marked += u64::from(d.marked);
         if self.facts.rwnd == Bytes::ZERO && d.upto > self.una {
-            // A persist timer sends, again and again, what does not fit: neither new data nor a retransmission.
+            // A persist timer sends, again and again, what does not fit: neither new data nor a
+            // retransmission.
             self.counters.window_probes += 1;
             self.probed = self.probed.max(d.upto.min(d.from + 1));
             return;
@@ -382,7 +384,8 @@ impl Sender {
         let quiet = now.since(self.last_ack) >= TIMER && self.duplicates == 0 && self.sacked == 0;
         self.detect_loss(if quiet { Signal::Timeout } else { Signal::Loss });
         if self.receiver && d.timestamp.is_none() && holes.is_some() {
-            // The sender detected the loss half an RTT before: what it had sent by then has arrived, but for the losses.
+            // The sender detected the loss half an RTT before: what it had sent by then has arrived, but for
+            // the losses.
             self.analysis.window_at_loss(Bytes(self.max - d.from));
         }
         if let Some(e) = &mut self.episode {

@@ -1,8 +1,8 @@
 //! The live connections of a capture: found for each packet, and removed when they are over.
 //!
 //! With thousands of interleaved connections, the state of a packet's connection is not in the CPU cache.
-//! Packets are therefore collected in batches, and each connection processes all of its packets of a batch in a
-//! row. Connections share no state, and the order of packets within each is kept.
+//! Packets are therefore collected in batches, and each connection processes all of its packets of a batch in
+//! a row. Connections share no state, and the order of packets within each is kept.
 
 use crate::capture::Packet;
 use crate::connection::{Config, Connection, End, SILENCE, mix};

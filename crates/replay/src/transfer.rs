@@ -137,11 +137,11 @@ pub struct StartupRow {
     pub startup: String,
     /// Its exit, if it would have left while the prediction was valid.
     pub exit: Option<TimedEvent>,
-    /// Class of that exit: `none` if the startup would have remained in slow start to the end, `unknown` if the
-    /// prediction ended before.
+    /// Class of that exit: `none` if the startup would have remained in slow start to the end, `unknown` if
+    /// the prediction ended before.
     pub class: ExitClass,
-    /// When the prediction's validity ended: from here on the startup would have sent something else than was sent,
-    /// or a loss was detected that might not have happened to it. Null: valid to the end.
+    /// When the prediction's validity ended: from here on the startup would have sent something else than was
+    /// sent, or a loss was detected that might not have happened to it. Null: valid to the end.
     pub valid_until_s: Option<f64>,
     /// Its exit by its own rule over all events, regardless of losses and validity.
     pub rule: Option<TimedEvent>,
@@ -216,7 +216,8 @@ pub struct Transfer {
     pub from: String,
     /// The receiver: address and port.
     pub to: String,
-    /// `download` if the called end sends, `upload` if the calling end sends; null if the handshake is missing.
+    /// `download` if the called end sends, `upload` if the calling end sends; null if the handshake is
+    /// missing.
     #[serde(default)]
     pub direction: Option<String>,
     /// Payload bytes delivered in the other direction of the connection.
@@ -270,11 +271,12 @@ pub struct Transfer {
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
     pub unclear: Option<String>,
-    /// True if the answer is certain: growth was seen until the exit, and congestion avoidance after it, or the file states the window.
+    /// True if the answer is certain: growth was seen until the exit, and congestion avoidance after it, or
+    /// the file states the window.
     #[serde(default)]
     pub certain: bool,
-    /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the exit, or when the
-    /// path was full.
+    /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the
+    /// exit, or when the path was full.
     pub class: ExitClass,
     /// Heuristic of `capacity_time_s` (SEARCH thesis, 5.2): `latency` or `throughput`.
     pub heuristic: String,
@@ -397,7 +399,8 @@ impl Transfer {
         (self.certain, self.cost_s) = (false, None);
     }
 
-    /// True if more than half of the data was acknowledged but not captured. What limited its sender is then not known.
+    /// True if more than half of the data was acknowledged but not captured. What limited its sender is then
+    /// not known.
     pub fn mostly_uncaptured(&self) -> bool {
         self.unseen_bytes > self.bytes / 2
     }
@@ -434,14 +437,14 @@ fn address(end: (u128, u16)) -> String {
     SocketAddr::new(Ipv6Addr::from_bits(end.0).to_canonical(), end.1).to_string()
 }
 
-/// A direction carries little data if the other one carried more than this many times as much, and it carried less than
-/// this many segments: requests for a download, or responses to an upload.
+/// A direction carries little data if the other one carried more than this many times as much, and it carried
+/// less than this many segments: requests for a download, or responses to an upload.
 const LITTLE: (u64, u64) = (10, 100);
 /// Seen at the receiver, a loss or a mark with less than this in flight is not certain.
 const SURE_WINDOW: Bytes = Bytes(65_536);
 
-/// The rows of a finished connection, with their findings: one for each direction that has data. No exit is reported for
-/// a direction with little data.
+/// The rows of a finished connection, with their findings: one for each direction that has data. No exit is
+/// reported for a direction with little data.
 pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
     let senders: Vec<_> = c.directions.iter_mut().map(|w| w.sender.take()).collect();
     let mut rows: Vec<(Transfer, Findings)> = Vec::new();
@@ -460,8 +463,9 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
         (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
         (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
-        // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs. At the receiver the growth until a
-        // loss is half a round trip late, and shows in a window of many segments.
+        // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs. At
+        // the receiver the growth until a loss is half a round trip late, and shows in a window of many
+        // segments.
         let of_loss = |e: ExitEstimate| {
             e.evidence.is_congestion() && (way.vantage != Vantage::Receiver || e.cwnd >= SURE_WINDOW)
         };

@@ -103,8 +103,8 @@ fn packet(c: &CapturedPacket, id: u16) -> (Vec<u8>, u32) {
     (bytes, 20 + length)
 }
 
-/// Writes the packets at the interface of an end (0: server, 1: client). Times count from the begin of the run, as
-/// if that were 1970.
+/// Writes the packets at the interface of an end (0: server, 1: client). Times count from the begin of the
+/// run, as if that were 1970.
 pub fn write(out: &mut impl Write, packets: &[CapturedPacket], end: u8) -> io::Result<()> {
     header(out, end)?;
     // Each end numbers its packets, so that no two are identical.

@@ -1,5 +1,5 @@
-//! Captures made by others, with known results. They are reference data, and the tests are skipped where they are
-//! absent.
+//! Captures made by others, with known results. They are reference data, and the tests are skipped where they
+//! are absent.
 
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, replay};
@@ -40,7 +40,8 @@ fn an_early_exit_without_loss_is_found() {
     // The first retransmission is at 2.085 s; the ACKs that caused it arrived some milliseconds before.
     assert!(t.first_loss_time_s.is_some_and(|l| (2.07..2.086).contains(&l)));
     assert_eq!(t.class, ExitClass::Early);
-    // tshark counts the same: 4 retransmissions and 35 "out of order", which at the sender are retransmissions.
+    // tshark counts the same: 4 retransmissions and 35 "out of order", which at the sender are
+    // retransmissions.
     assert_eq!(t.retransmitted_packets, 39);
     // A startup that had not left would have sent more from there on: its prediction ends.
     let standard = t.startups.iter().find(|s| s.startup == "standard").expect("registered");
@@ -59,8 +60,8 @@ fn an_application_limited_transfer_has_no_exit() {
     }
 }
 
-/// Five connections, three of them with data; 51 packets of the second were retransmitted. The third was captured
-/// on a segment that its packets crossed twice.
+/// Five connections, three of them with data; 51 packets of the second were retransmitted. The third was
+/// captured on a segment that its packets crossed twice.
 #[test]
 fn retransmissions_are_counted_and_duplicate_captures_are_not() {
     let Some(rows) = read("tcptrace-discard-solaris.dmp.gz") else { return };

@@ -1,5 +1,5 @@
-//! Classes of errors seen on captures of others, each with a small synthetic capture: zero windows, keep-alives, uploads,
-//! coarse clocks, older formats.
+//! Classes of errors seen on captures of others, each with a small synthetic capture: zero windows,
+//! keep-alives, uploads, coarse clocks, older formats.
 
 use crate::common::{Frame, RTT, Wire, pcap};
 use slowstart_lab::tcp::segment::{ACK, PSH};
@@ -28,8 +28,8 @@ fn download(frames: &[Frame]) -> Transfer {
     rows(frames).into_iter().max_by_key(|t| t.bytes).expect("a transfer")
 }
 
-/// The receiver closes its window; the sender probes with the next byte, five times, and goes on when it opens. Later the
-/// connection is idle and sends keep-alives.
+/// The receiver closes its window; the sender probes with the next byte, five times, and goes on when it
+/// opens. Later the connection is idle and sends keep-alives.
 #[test]
 fn window_probes_and_keep_alives_are_no_losses() {
     let mut w = Wire::new();
@@ -71,8 +71,8 @@ fn window_probes_and_keep_alives_are_no_losses() {
     assert_eq!((t.window_probes, t.retransmitted_packets, t.unseen_bytes), (1, 0, 0), "{t:?}");
 }
 
-/// An upload: the client sends a file, the server some small responses. Each row says which way the data went, and only
-/// the direction with the data has an exit.
+/// An upload: the client sends a file, the server some small responses. Each row says which way the data
+/// went, and only the direction with the data has an exit.
 #[test]
 fn the_direction_with_the_data_is_judged() {
     let mut w = Wire::new();
@@ -210,7 +210,8 @@ fn older_capture_formats_are_read() {
     assert!(cut.summary.incomplete.is_some_and(|e| e.to_string().contains("in the middle of a packet")));
 }
 
-/// A log whose 32-bit clock wraps goes on; a clock that goes back ends it there, and what was before is analysed.
+/// A log whose 32-bit clock wraps goes on; a clock that goes back ends it there, and what was before is
+/// analysed.
 #[test]
 fn clocks_that_wrap_or_go_back_do_not_lose_the_log() {
     let log = |times: &[i64]| {
@@ -298,8 +299,8 @@ fn unsupported_files_are_named() {
     assert!(e.contains("packets of QUIC and none of TCP") && e.contains("give a qlog"), "{e}");
 }
 
-/// At the receiver, without timestamps, with a handshake that took longer than the data's round trips: the rounds are the
-/// data's.
+/// At the receiver, without timestamps, with a handshake that took longer than the data's round trips: the
+/// rounds are the data's.
 #[test]
 fn rounds_are_those_of_the_data() {
     let mut w = Wire::new();
@@ -324,8 +325,8 @@ fn rounds_are_those_of_the_data() {
     assert_eq!(exit.cwnd_bytes, 160_000, "{exit:?}");
 }
 
-/// A window that stays the same for eight round trips after growth, to the segment, is limited by something else than
-/// cwnd, such as the send buffer; also if a loss follows.
+/// A window that stays the same for eight round trips after growth, to the segment, is limited by something
+/// else than cwnd, such as the send buffer; also if a loss follows.
 #[test]
 fn a_limit_of_the_senders_own_is_no_exit() {
     let mut w = Wire::new();
@@ -346,8 +347,8 @@ fn a_limit_of_the_senders_own_is_no_exit() {
     assert_eq!(t.unclear.as_deref(), Some("limited by something other than cwnd"));
 }
 
-/// A window that is as good as flat for seconds after the exit, a segment more every second round trip, is an exit at the end of
-/// the growth; slow start that lasts until a loss is not.
+/// A window that is as good as flat for seconds after the exit, a segment more every second round trip, is an
+/// exit at the end of the growth; slow start that lasts until a loss is not.
 #[test]
 fn a_long_plateau_is_an_exit_and_growth_until_a_loss_is_none_before() {
     let mut w = Wire::new();
@@ -361,8 +362,8 @@ fn a_long_plateau_is_an_exit_and_growth_until_a_loss_is_none_before() {
     assert!(t.certain && t.class != ExitClass::None, "{t:?}");
 }
 
-/// CUBIC with a long RTT: after the exit its window is flat for two round trips, and then grows by a sixth to a third in each. That
-/// is no slow start, which grows by half or more.
+/// CUBIC with a long RTT: after the exit its window is flat for two round trips, and then grows by a sixth to
+/// a third in each. That is no slow start, which grows by half or more.
 #[test]
 fn the_growth_of_cubic_over_long_round_trips_is_no_slow_start() {
     let mut w = Wire::new();
@@ -375,8 +376,8 @@ fn the_growth_of_cubic_over_long_round_trips_is_no_slow_start() {
     assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (28_000, "growth stopped without loss"), "{t:?}");
 }
 
-/// An application that writes blocks with pauses: the sender begins each with its initial window (RFC 2861). The block ends
-/// before anything else limits the sender, so that no exit is seen.
+/// An application that writes blocks with pauses: the sender begins each with its initial window (RFC 2861).
+/// The block ends before anything else limits the sender, so that no exit is seen.
 #[test]
 fn blocks_with_pauses_show_no_exit() {
     let mut w = Wire::new();
@@ -391,15 +392,17 @@ fn blocks_with_pauses_show_no_exit() {
     assert!(t.exit.is_none() && !t.certain, "{:?}", t.exit);
 }
 
-/// An application that writes 8.5 kB every 20 ms: each write ends in a short segment, and ACKs before the next are not answered. As
-/// much as the path delays is in flight, which is a plateau, but not that of a window.
+/// An application that writes 8.5 kB every 20 ms: each write ends in a short segment, and ACKs before the
+/// next are not answered. As much as the path delays is in flight, which is a plateau, but not that of a
+/// window.
 #[test]
 fn an_application_that_writes_at_a_rate_shows_no_exit() {
     let mut w = Wire::new();
     w.round(0, 10, 60_000);
     w.round(0, 18, 60_000);
     let (begin, first) = (w.us, w.next[0]);
-    // The write with number k is sent, or acknowledged, of which the first ACK arrives 5 ms before another write.
+    // The write with number k is sent, or acknowledged, of which the first ACK arrives 5 ms before another
+    // write.
     let mut all: Vec<(u64, u32, bool)> = (0..14).map(|k| (begin + u64::from(k) * 20_000, k, true)).collect();
     all.extend((0..14).map(|k| (begin + u64::from(k) * 20_000 + 55_000, k, false)));
     all.sort_unstable();
@@ -426,8 +429,8 @@ fn an_application_that_writes_at_a_rate_shows_no_exit() {
     );
 }
 
-/// A download in flights of so many segments, each sent by the ACKs of the one before. `first` is the size of the packets of the
-/// first flight, in segments.
+/// A download in flights of so many segments, each sent by the ACKs of the one before. `first` is the size of
+/// the packets of the first flight, in segments.
 fn flights(sizes: &[u32], first: u32) -> Transfer {
     let mut w = Wire::new();
     let (mut start, mut acked) = (w.us, w.next[0]);
@@ -457,7 +460,8 @@ fn flights(sizes: &[u32], first: u32) -> Transfer {
     download(&w.frames)
 }
 
-/// After the exit, more than the window seems to be in flight in one round trip, as away from the sender: 15 % more is neither slow start nor a reason to look for its end again.
+/// After the exit, more than the window seems to be in flight in one round trip, as away from the sender: 15
+/// % more is neither slow start nor a reason to look for its end again.
 #[test]
 fn one_larger_flight_after_the_exit_is_no_slow_start() {
     let t = flights(&[10, 20, 40, 40, 48, 45, 46, 47, 48, 49, 50], 1);
@@ -465,8 +469,8 @@ fn one_larger_flight_after_the_exit_is_no_slow_start() {
     assert!(exit.cwnd_bytes <= 40_000 && exit.evidence == "growth stopped without loss", "{exit:?}");
 }
 
-/// The first flight of 30 segments is one super-segment. Its ACKs let 41 go, and then growth stops: it is seen within a round trip of
-/// the first.
+/// The first flight of 30 segments is one super-segment. Its ACKs let 41 go, and then growth stops: it is
+/// seen within a round trip of the first.
 #[test]
 fn growth_after_a_first_flight_in_one_packet_is_seen() {
     for first in [30, 1] {
@@ -477,8 +481,8 @@ fn growth_after_a_first_flight_in_one_packet_is_seen() {
     }
 }
 
-/// At the receiver, a loss with few segments in flight: some ACKs earlier, slow start may have ended without one. With many in flight the
-/// growth until the loss is seen.
+/// At the receiver, a loss with few segments in flight: some ACKs earlier, slow start may have ended without
+/// one. With many in flight the growth until the loss is seen.
 #[test]
 fn a_loss_in_a_small_window_is_not_certain_at_the_receiver() {
     for (peaks, certain) in [(&[10, 20, 40][..], false), (&[10, 20, 40, 80, 160], true)] {

@@ -1,5 +1,6 @@
-//! Connections of the running kernel, captured at both ends (`crates/linux/examples/corpus`, seed 1), with the kernel's own
-//! account of each: a few small ones. `crates/replay/examples/score` judges a whole corpus in the same way.
+//! Connections of the running kernel, captured at both ends (`crates/linux/examples/corpus`, seed 1), with
+//! the kernel's own account of each: a few small ones. `crates/replay/examples/score` judges a whole corpus
+//! in the same way.
 
 #[path = "../examples/score/truth.rs"]
 mod truth;

@@ -1,4 +1,5 @@
-//! Files of every kind, good and bad: one program, because each that links the readers takes seconds to build.
+//! Files of every kind, good and bad: one program, because each that links the readers takes seconds to
+//! build.
 
 mod captures;
 mod classes;

@@ -33,7 +33,8 @@ fn a_rate_that_changes_is_followed() {
     let f = findings(&run(path, "standard", Some("8MB")));
     let c = course(&f, fit(&f).expect("a path").base_rtt_s.value).expect("a busy link");
     assert!(c.known() > 0.8, "{c:?}");
-    // The first data leaves a round trip after the run begins. A step that holds a change has a rate between both.
+    // The first data leaves a round trip after the run begins. A step that holds a change has a rate between
+    // both.
     for (from, to, rate) in [(0.4, 1.8, 4e6), (2.2, 3.8, 20e6), (4.2, 5.0, 8e6)] {
         let (mut start, mut seen) = (0.0, 0);
         for s in &c.steps {
@@ -93,7 +94,8 @@ struct Truth {
     slot: Option<f64>,
 }
 
-/// The captured run of slow start alone over a path, and what its path is. `size` is large enough for a full link to be seen.
+/// The captured run of slow start alone over a path, and what its path is. `size` is large enough for a full
+/// link to be seen.
 fn captured(path: &str, size: Option<&str>, number: u32) -> (Outcome, Truth) {
     let text = StudyText {
         path: path.to_string(),
@@ -128,7 +130,8 @@ fn within(e: &Estimate, truth: f64) -> bool {
     e.low <= truth && e.high.is_none_or(|h| truth <= h)
 }
 
-/// Rate within 3 %, base RTT within 1 ms or 2 %, the queue within 15 % where it overflowed, an ACK slot within 1 ms.
+/// Rate within 3 %, base RTT within 1 ms or 2 %, the queue within 15 % where it overflowed, an ACK slot
+/// within 1 ms.
 #[test]
 fn fixed_builtin_paths_are_fitted_again() {
     let fixed =
@@ -205,8 +208,8 @@ fn without_a_queue_rate_and_queue_are_lower_bounds() {
     assert!(f.notes.iter().any(|n| n.contains("lower bounds: the receive window limited")), "{:?}", f.notes);
 }
 
-/// Paths with a rate that varies, slots, waves, jitter and hand-overs, fixed and drawn: how many estimates are within the bounds
-/// of fixed paths, and how many intervals contain the truth.
+/// Paths with a rate that varies, slots, waves, jitter and hand-overs, fixed and drawn: how many estimates
+/// are within the bounds of fixed paths, and how many intervals contain the truth.
 #[test]
 fn drawn_paths_are_fitted_again_or_the_interval_says_how_badly() {
     let (mut near, mut covered, mut all) = ([0; 4], [0; 4], [0; 4]);
@@ -260,8 +263,8 @@ fn drawn_paths_are_fitted_again_or_the_interval_says_how_badly() {
         }
     }
     println!("rate, base RTT, queue, slot: within the bounds {near:?}, covered {covered:?}, of {all:?}");
-    // A rate that varies is known as well as the mean of as many draws as the transfer saw. ACK jitter of up to 300 ms hides the
-    // base RTT of geo.
+    // A rate that varies is known as well as the mean of as many draws as the transfer saw. ACK jitter of up
+    // to 300 ms hides the base RTT of geo.
     for (i, least) in [0.6, 0.6, 0.9, 0.9].into_iter().enumerate() {
         assert!(f64::from(near[i]) >= least * f64::from(all[i]), "{near:?} of {all:?}");
         assert!(f64::from(covered[i]) >= 0.8 * f64::from(all[i]), "{covered:?} of {all:?}");

@@ -1,5 +1,5 @@
-//! `--fork` against real runs: a run of one startup is captured and continued with another startup, and the result
-//! is compared with a run of that other startup over the same path.
+//! `--fork` against real runs: a run of one startup is captured and continued with another startup, and the
+//! result is compared with a run of that other startup over the same path.
 
 use crate::common::run;
 use slowstart_replay::analysis::Keep;
@@ -55,9 +55,9 @@ fn a_continued_transfer_takes_as_long_as_a_real_one() {
             }
         }
     }
-    // The capture stands for the other startup until they differ by more than a tenth and two segments, so a sender
-    // that was up to a round trip slower until then is not corrected for that. A run's capture ends when the
-    // receiver has everything, half a round trip before the sender knows.
+    // The capture stands for the other startup until they differ by more than a tenth and two segments, so a
+    // sender that was up to a round trip slower until then is not corrected for that. A run's capture ends
+    // when the receiver has everything, half a round trip before the sender knows.
     off.sort_by(f64::total_cmp);
     let (median, most) = (off[off.len() / 2], off[off.len() - 1]);
     println!("{} forks: off by {median:.3} in the median, {most:.3} at most", off.len());

@@ -1,4 +1,5 @@
-//! Formats of other tools: every draft of qlog gives the same row, and files that cannot be analysed are named with what to do.
+//! Formats of other tools: every draft of qlog gives the same row, and files that cannot be analysed are
+//! named with what to do.
 
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
@@ -12,7 +13,8 @@ fn rows(text: &str) -> Vec<Transfer> {
     report.transfers.into_iter().map(|t| t.row).collect()
 }
 
-/// Windows of 10 to 80 packets at round trips of 40 ms, and the loss at which slow start ends; the same in each draft.
+/// Windows of 10 to 80 packets at round trips of 40 ms, and the loss at which slow start ends; the same in
+/// each draft.
 #[test]
 fn every_draft_of_qlog_gives_the_same_row() {
     struct Step {

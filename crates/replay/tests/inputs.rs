@@ -97,16 +97,16 @@ fn byte_orders_resolutions_and_compression_give_the_same_rows() {
     assert_eq!(rows(ruzstd::encoding::compress_to_vec(&*plain, level)), want);
 }
 
-/// Packets cut after 40 bytes have no TCP options, so neither timestamps nor SACK; data is counted by the length in
-/// the IP header.
+/// Packets cut after 40 bytes have no TCP options, so neither timestamps nor SACK; data is counted by the
+/// length in the IP header.
 #[test]
 fn cut_packets_count_with_their_full_length() {
     let ip = download();
     let want = rows(pcap(&ip, RAW, false, true, ALL));
     assert_eq!(rows(pcap(&ip, RAW, false, true, 128)), want);
     let cut = rows(pcap(&ip, RAW, false, true, 40));
-    // Without SACK, data above a hole is not known to have arrived: some of the last round trips, 100 kB each, is
-    // missing.
+    // Without SACK, data above a hole is not known to have arrived: some of the last round trips, 100 kB
+    // each, is missing.
     assert!(cut.iter().any(|t| t.bytes > 1_800_000), "{:?}", cut.iter().map(|t| t.bytes).max());
     assert_eq!(
         cut.iter().map(|t| t.retransmitted_packets).max(),
@@ -156,7 +156,8 @@ fn marks_are_counted_and_end_slow_start() {
     assert!(t.caveats.iter().any(|c| c.contains("ECN was not negotiated")));
 }
 
-/// A capture that begins in the middle of a connection, has each packet twice, or has a time before an earlier one.
+/// A capture that begins in the middle of a connection, has each packet twice, or has a time before an
+/// earlier one.
 #[test]
 fn defects_of_a_capture_are_stated() {
     let ip = download();

@@ -69,8 +69,8 @@ fn startups_exit_where_the_kernel_or_the_authors_code_did() {
         ("4g-allOff-in3.csv", "search-3.1", "rate-flat 359966"),
         ("4g-allOff-in3.csv", "hystart:rules=6.13", "delay 70275 (28)"),
         ("4g-allOff-in3.csv", "hystart:rules=5.10", "delay 70310 (29)"),
-        // Linux resumes at 110077, because it requires nine samples and RFC 9406 eight; its window is a packet
-        // smaller from there on.
+        // Linux resumes at 110077, because it requires nine samples and RFC 9406 eight; its window is a
+        // packet smaller from there on.
         ("4g-allOff-in3.csv", "hystart++", "css 70240 (27) slow-start 110030 (32) css 150252 (61)"),
     ] {
         let file = dir.join(name);

@@ -94,8 +94,8 @@ fn a_long_text_is_read_in_bounded_memory() {
     assert!(used < 4 * (MOST_HELD >> 20) as u64, "{used} MB");
 }
 
-/// Sixty thousand downloads one after the other, one each millisecond: nothing is kept of those that are over but what
-/// recognises their late packets.
+/// Sixty thousand downloads one after the other, one each millisecond: nothing is kept of those that are over
+/// but what recognises their late packets.
 fn many_connections_are_read_in_bounded_memory() {
     struct Many {
         /// The frames of one connection.
@@ -160,8 +160,8 @@ impl<F: Fn(u64) -> String> Read for Numbered<F> {
     }
 }
 
-/// Two samples each of sockets that are ever new, with long names: what a socket takes beside its samples counts, and those
-/// that are held have their rows.
+/// Two samples each of sockets that are ever new, with long names: what a socket takes beside its samples
+/// counts, and those that are held have their rows.
 fn very_many_sockets_are_read_in_bounded_memory() {
     let end = |n: u64| format!("{n:0>70}:443");
     let probe = move |n| {

@@ -43,22 +43,23 @@ fn check_run(path: &str, startup: &str) -> (Verdict, String) {
         ("sender", "receiver"),
         "{path} {startup}"
     );
-    // The number of retransmissions is exact: everything lost after the server's interface is retransmitted. A tail
-    // loss probe may carry new or old data.
+    // The number of retransmissions is exact: everything lost after the server's interface is retransmitted.
+    // A tail loss probe may carry new or old data.
     assert_eq!(at_server.retransmitted_packets, old(&o.trace).count() as u64, "{path} {startup}");
     // The minimum RTT is that of the sender's own samples, to the nanosecond.
     let samples = || o.trace.samples.iter().filter_map(|s| s.rtt_s);
     let least = samples().reduce(f64::min).expect("samples");
     let seen = at_server.min_rtt_s.expect("samples");
-    // (Samples of retransmitted data come from timestamps, with a tick of a millisecond, and do not count here.)
+    // (Samples of retransmitted data come from timestamps, with a tick of a millisecond, and do not count
+    // here.)
     let ticks = |rtt: &f64| (rtt * 1e3 - (rtt * 1e3).round()).abs() < 1e-9;
     let counted = samples().filter(|r| !ticks(r)).fold(f64::INFINITY, f64::min);
     assert!(
         (seen - least).abs() < 1e-9 || (seen - counted).abs() < 1e-9,
         "{path} {startup}: {seen} against {least}"
     );
-    // At the receiver the minimum RTT is known to the tick of the timestamps, a millisecond. Its handshake measures
-    // an empty path, while a sender that jumps has filled it before its first sample.
+    // At the receiver the minimum RTT is known to the tick of the timestamps, a millisecond. Its handshake
+    // measures an empty path, while a sender that jumps has filled it before its first sample.
     let at_server_s = seen;
     let seen = at_client.min_rtt_s.expect("samples");
     let path_s = row.base_rtt_s;
@@ -83,8 +84,8 @@ fn check_run(path: &str, startup: &str) -> (Verdict, String) {
         (Some(seen), Some(own)) => (seen - own).abs() < 1e-8,
         (seen, own) => seen == own,
     };
-    // (If the pacer delays the retransmission, the capture shows the loss by SACK blocks or by the retransmission
-    // itself. Halfback also sends data again before any loss.)
+    // (If the pacer delays the retransmission, the capture shows the loss by SACK blocks or by the
+    // retransmission itself. Halfback also sends data again before any loss.)
     let known = same(at_server.first_loss_time_s, row.first_loss_time_s);
     let repaired = old(&o.trace)
         .map(|at| Span(at.0).as_secs_f64() + 1e-8)
@@ -127,8 +128,8 @@ fn check_run(path: &str, startup: &str) -> (Verdict, String) {
     (outcome, text)
 }
 
-/// When the path was full by the run's own RTT samples (SEARCH thesis, 5.2.1), with or without samples that come
-/// from timestamps, in milliseconds.
+/// When the path was full by the run's own RTT samples (SEARCH thesis, 5.2.1), with or without samples that
+/// come from timestamps, in milliseconds.
 fn full(trace: &Trace, echoed: bool) -> Option<f64> {
     let (mut least, mut below) = (u64::MAX, 0.0);
     for s in &trace.samples {
@@ -146,8 +147,8 @@ fn full(trace: &Trace, echoed: bool) -> Option<f64> {
     None
 }
 
-/// The capacity time at the receiver is that of the laboratory's heuristic: by throughput to the bin; by one-way
-/// delay to the tick of the timestamps, a millisecond.
+/// The capacity time at the receiver is that of the laboratory's heuristic: by throughput to the bin; by
+/// one-way delay to the tick of the timestamps, a millisecond.
 fn check_capacity_at_client(o: &Outcome, seen: &Transfer, what: &str) {
     let own = o.row.capacity_time_by_heuristic_s;
     if o.row.base_rtt_s < 0.025 {
@@ -167,8 +168,8 @@ fn check_capacity_at_client(o: &Outcome, seen: &Transfer, what: &str) {
     }
 }
 
-/// The thesis heuristic (5.2.1) from the times at which each packet left one end and arrived at the other, with
-/// bounds widened by `slack`; and when the delay was last low.
+/// The thesis heuristic (5.2.1) from the times at which each packet left one end and arrived at the other,
+/// with bounds widened by `slack`; and when the delay was last low.
 fn by_offset(trace: &Trace, slack: f64) -> (Option<f64>, f64) {
     let mut sent: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     let mut samples = trace.samples.iter().peekable();
@@ -202,9 +203,10 @@ fn by_offset(trace: &Trace, slack: f64) -> (Option<f64>, f64) {
     (None, below)
 }
 
-/// When the run left slow start, and the class of that exit. Slow start is below the threshold (RFC 5681 §3.1):
-/// adaptive start continues at its own threshold, where the window grows as in congestion avoidance, and its exit
-/// is the loss that ends it. What a capture can show is when the window reached the threshold for good.
+/// When the run left slow start, and the class of that exit. Slow start is below the threshold (RFC 5681
+/// §3.1): adaptive start continues at its own threshold, where the window grows as in congestion avoidance,
+/// and its exit is the loss that ends it. What a capture can show is when the window reached the threshold
+/// for good.
 fn left(o: &Outcome) -> (Option<f64>, Class) {
     let exit = o.row.exit.as_ref().map(|e| e.time_s);
     let before = o.trace.samples.iter().take_while(|s| exit.is_none_or(|e| s.time_s < e));
@@ -220,8 +222,8 @@ fn left(o: &Outcome) -> (Option<f64>, Class) {
     }
 }
 
-/// True if the run itself shows that its exit leaves no trace: in one of the round trips around it, less than the
-/// window was in flight, or less than four round trips were left.
+/// True if the run itself shows that its exit leaves no trace: in one of the round trips around it, less than
+/// the window was in flight, or less than four round trips were left.
 fn hidden(o: &Outcome, left: f64) -> bool {
     let rtt = rtt(&o.trace, left).max(o.row.base_rtt_s);
     let unused = |from: f64| {
@@ -258,8 +260,9 @@ fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
     })
 }
 
-/// Every startup on every built-in path (`SLOWSTART_LONG=1`), or every third of them, others on each path: in at least
-/// 95 % of the runs the exit is found within a round trip, with its class, or rightly reported to have left no trace.
+/// Every startup on every built-in path (`SLOWSTART_LONG=1`), or every third of them, others on each path: in
+/// at least 95 % of the runs the exit is found within a round trip, with its class, or rightly reported to
+/// have left no trace.
 #[test]
 fn captures_give_the_exits_of_the_runs() {
     let mut all = Vec::new();

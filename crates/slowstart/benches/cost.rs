@@ -1,11 +1,12 @@
-//! Cost of every algorithm: nanoseconds and instructions per ACK, bytes of state; one JSON line each, of one run.
+//! Cost of every algorithm: nanoseconds and instructions per ACK, bytes of state; one JSON line each, of one
+//! run.
 //!
-//! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start without an end: a window that doubles
-//! each round trip from 10 to 40,960 segments, with an ACK for every second packet, so that the startup is measured and
-//! not the avoidance (`exit` states whether a rule ended it nevertheless). Each ACK releases four packets, which are
-//! reported to startups that need them. The cost of the same flow without a startup is subtracted. Instructions are
-//! counted by valgrind's callgrind, if installed, as the difference between two lengths of the same work, so that setup
-//! and process start do not count.
+//! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start without an end: a window that
+//! doubles each round trip from 10 to 40,960 segments, with an ACK for every second packet, so that the
+//! startup is measured and not the avoidance (`exit` states whether a rule ended it nevertheless). Each ACK
+//! releases four packets, which are reported to startups that need them. The cost of the same flow without a
+//! startup is subtracted. Instructions are counted by valgrind's callgrind, if installed, as the difference
+//! between two lengths of the same work, so that setup and process start do not count.
 use slowstart::avoidance;
 use slowstart::control::Controller;
 use slowstart::registry;
@@ -44,7 +45,8 @@ impl Host {
         Self { facts, ack, sent, sent_total: Bytes::ZERO }
     }
 
-    /// An ACK of two packets, the later of which was sent one RTT ago, when half as much was delivered as now.
+    /// An ACK of two packets, the later of which was sent one RTT ago, when half as much was delivered as
+    /// now.
     fn acknowledge(&mut self, now: Instant) {
         let delivered = self.facts.delivered + Bytes(2 * MSS);
         self.ack.prior_inflight = self.facts.inflight;

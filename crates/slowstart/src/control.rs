@@ -13,44 +13,49 @@ pub mod foreign;
 
 pub use checked::Checked;
 
-/// The congestion control of one connection, as an endpoint drives it: [`Composed`], or a standalone controller such as
-/// BBR.
+/// The congestion control of one connection, as an endpoint drives it: [`Composed`], or a standalone
+/// controller such as BBR.
 ///
-/// During a loss episode the endpoint's proportional rate reduction limits what is sent, on the way to [`State::cwnd`],
-/// unless the controller [owns recovery](Controller::owns_recovery).
+/// During a loss episode the endpoint's proportional rate reduction limits what is sent, on the way to
+/// [`State::cwnd`], unless the controller [owns recovery](Controller::owns_recovery).
 ///
 /// # The order of calls
 ///
 /// A host keeps these rules; [`Checked`] tests them in debug builds.
 ///
-/// 1. [`on_established`](Self::on_established) comes first and once. Nothing has been sent before that counts: packets of the
-///    handshake are not reported.
-/// 2. [`Facts::now`] never decreases from call to call; nor do [`Facts::delivered`], [`Facts::lost`], [`Facts::marked`] and
-///    [`Facts::next`]. The facts of a call contain its event: what an ACK delivers is in `delivered`, what is marked lost is
-///    in `lost`, and neither is in `inflight`.
-/// 3. A packet is reported by [`on_sent`](Self::on_sent) when it is sent, before its ACK. `inflight` contains it.
+/// 1. [`on_established`](Self::on_established) comes first and once. Nothing has been sent before that
+///    counts: packets of the handshake are not reported.
+/// 2. [`Facts::now`] never decreases from call to call; nor do [`Facts::delivered`], [`Facts::lost`],
+///    [`Facts::marked`] and [`Facts::next`]. The facts of a call contain its event: what an ACK delivers is
+///    in `delivered`, what is marked lost is in `lost`, and neither is in `inflight`.
+/// 3. A packet is reported by [`on_sent`](Self::on_sent) when it is sent, before its ACK. `inflight` contains
+///    it.
 /// 4. [`Ack::upto`] never decreases.
 /// 5. An ACK that shows a loss or reports marks causes two calls, [`on_congestion`](Self::on_congestion) and
-///    [`on_ack`](Self::on_ack), in either order: a TCP host detects losses before, most QUIC stacks after. The first signal of an
-///    episode has `first` set. Further losses of packets that were sent before the episode began belong to it and do not.
-/// 6. [`on_recovered`](Self::on_recovered) ends an episode, before the ACK that ends it is reported; `in_recovery` is false
-///    then. If the episode proves spurious, it is called with `undone` set, also if the episode had ended before.
+///    [`on_ack`](Self::on_ack), in either order: a TCP host detects losses before, most QUIC stacks after.
+///    The first signal of an episode has `first` set. Further losses of packets that were sent before the
+///    episode began belong to it and do not.
+/// 6. [`on_recovered`](Self::on_recovered) ends an episode, before the ACK that ends it is reported;
+///    `in_recovery` is false then. If the episode proves spurious, it is called with `undone` set, also if
+///    the episode had ended before.
 /// 7. [`on_timer`](Self::on_timer) is called at [`State::wake`] or later, and only if that is set.
-/// 8. [`on_idle`](Self::on_idle) is called before the first packet after an idle time, when nothing is in flight.
+/// 8. [`on_idle`](Self::on_idle) is called before the first packet after an idle time, when nothing is in
+///    flight.
 ///
-/// **Change of path.** A controller belongs to one path. When a connection moves to another (RFC 9000 §9.4), its host makes a new
-/// controller, whose life begins with `on_established`, and reports to it only packets that were sent on the new path. If only
-/// the peer's port changed, as behind a NAT, the controller may stay.
+/// **Change of path.** A controller belongs to one path. When a connection moves to another (RFC 9000 §9.4),
+/// its host makes a new controller, whose life begins with `on_established`, and reports to it only packets
+/// that were sent on the new path. If only the peer's port changed, as behind a NAT, the controller may stay.
 ///
-/// A call takes time that does not depend on the window, allocates nothing, and does not fail. A controller may move to
-/// another thread between calls; calls for one connection do not overlap, since each takes `&mut self`.
+/// A call takes time that does not depend on the window, allocates nothing, and does not fail. A controller
+/// may move to another thread between calls; calls for one connection do not overlap, since each takes
+/// `&mut self`.
 pub trait Controller {
     /// Returns the rate to request from the routers of the path during the handshake (RFC 4782), or `None`.
     fn requested_rate(&self) -> Option<Rate> {
         None
     }
-    /// Called once, when the connection is established and the application has queued its first data, of which nothing
-    /// has been sent.
+    /// Called once, when the connection is established and the application has queued its first data, of
+    /// which nothing has been sent.
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change;
     /// Called for each packet sent, if [`Controller::needs_on_sent`] returns true at that time.
     fn on_sent(&mut self, f: &Facts, s: &Sent);
@@ -58,8 +63,8 @@ pub trait Controller {
     fn needs_on_sent(&self) -> bool {
         true
     }
-    /// Returns true if the controller reads the delivery state in [`Sent`] (the fields after `retransmission`). If
-    /// false, the host need not record it.
+    /// Returns true if the controller reads the delivery state in [`Sent`] (the fields after
+    /// `retransmission`). If false, the host need not record it.
     fn needs_delivery_state(&self) -> bool {
         true
     }
@@ -71,8 +76,8 @@ pub trait Controller {
     fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change;
     /// Called at the time in [`State::wake`].
     fn on_timer(&mut self, f: &Facts) -> Change;
-    /// Called when sending begins after nothing was in flight for `idle`. `restart` is the retransmission timeout if
-    /// the host's rules require a restart window (RFC 5681 §4.1), otherwise `None`.
+    /// Called when sending begins after nothing was in flight for `idle`. `restart` is the retransmission
+    /// timeout if the host's rules require a restart window (RFC 5681 §4.1), otherwise `None`.
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change;
     /// Returns the current state.
     fn state(&self) -> &State;
@@ -84,13 +89,13 @@ pub trait Controller {
     fn is_l4s(&self) -> bool {
         false
     }
-    /// Returns true if the controller responds to the share of marked packets and not to a mark as such: all its data is
-    /// ECN-capable, retransmissions included (`TCP_CONG_NEEDS_ECN`).
+    /// Returns true if the controller responds to the share of marked packets and not to a mark as such: all
+    /// its data is ECN-capable, retransmissions included (`TCP_CONG_NEEDS_ECN`).
     fn needs_each_mark(&self) -> bool {
         false
     }
-    /// Returns true if the window may grow in the round trip after a reduction because of a mark, without the host's rate
-    /// reduction.
+    /// Returns true if the window may grow in the round trip after a reduction because of a mark, without the
+    /// host's rate reduction.
     fn grows_between_marks(&self) -> bool {
         false
     }
@@ -139,8 +144,8 @@ pub struct Change {
     pub exited: Option<Exited>,
     /// The loss that ended the startup proved spurious. The startup continues, and its recorded exit is void.
     pub resumed: bool,
-    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far, unless it has
-    /// arrived or is already marked lost.
+    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far,
+    /// unless it has arrived or is already marked lost.
     pub resend: Option<Bytes>,
 }
 
@@ -160,14 +165,15 @@ enum Mode {
     Startup,
     /// Congestion ended the startup, which reduces the window itself until the end of the episode.
     Leaving(Exit),
-    /// Slow start after a restart, up to the threshold: by the startup if `again` is true, else by the host's growth
-    /// rule.
+    /// Slow start after a restart, up to the threshold: by the startup if `again` is true, else by the host's
+    /// growth rule.
     Regrow { again: bool },
     /// The startup is over, and the avoidance decides.
     Avoidance,
 }
 
-/// What is restored after a spurious loss. Linux restores window and threshold, but not the state of the algorithms.
+/// What is restored after a spurious loss. Linux restores window and threshold, but not the state of the
+/// algorithms.
 #[derive(Copy, Clone, Debug)]
 struct Before {
     mode: Mode,
@@ -175,8 +181,8 @@ struct Before {
     ssthresh: Option<Bytes>,
 }
 
-/// A startup and the avoidance that follows it. The fields that every ACK reads come first, because a startup may be
-/// large.
+/// A startup and the avoidance that follows it. The fields that every ACK reads come first, because a startup
+/// may be large.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Composed<S, A> {
@@ -209,8 +215,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         Self { landing: Some(Lander::new(landing)), ..self }
     }
 
-    /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and `fresh` a
-    /// new instance with the same parameters, for restarts.
+    /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and
+    /// `fresh` a new instance with the same parameters, for restarts.
     pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
         Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state, landing: None }
     }
@@ -242,7 +248,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         by - taken
     }
 
-    /// Applies a startup's request; the only function that does. `earned` is the ACK that permits growth, if any.
+    /// Applies a startup's request; the only function that does. `earned` is the ACK that permits growth, if
+    /// any.
     fn apply(&mut self, f: &Facts, step: Step, earned: Option<&Ack>) -> Change {
         // The common case: growth without a threshold.
         if let (Window::Grow(by), Some(_), None) = (step.window, earned, self.state.ssthresh)
@@ -338,7 +345,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let v = self.view(f);
         let detected = self.state.cwnd;
         let asked = (self.mode == Mode::Startup).then(|| self.startup.on_congestion(&v, c));
-        // After the reduction of an episode, a timeout in the same episode makes no second one (tcp_enter_loss).
+        // After the reduction of an episode, a timeout in the same episode makes no second one
+        // (tcp_enter_loss).
         let kept = v.ssthresh.filter(|_| !c.first);
         let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.min_ssthresh());
         let resume = self.startup.on_restart(&v, Restart::Timeout);
@@ -401,7 +409,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         if let Some(lander) = &mut self.landing {
             lander.observe(f, a);
         }
-        // The startup receives every ACK, but the window grows only if the sender used it and outside of recovery.
+        // The startup receives every ACK, but the window grows only if the sender used it and outside of
+        // recovery.
         let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);
         match self.mode {
             Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true } => {
@@ -465,7 +474,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         if let (Mode::Leaving(why), false) = (self.mode, r.undone) {
             self.enter_avoidance(f, why);
         }
-        // A duplicate may arrive after the end of the episode, so the saved state is kept until the next episode.
+        // A duplicate may arrive after the end of the episode, so the saved state is kept until the next
+        // episode.
         if let (true, Some(b)) = (r.undone, self.before) {
             self.before = None;
             self.state.cwnd = self.state.cwnd.max(b.cwnd);
@@ -488,8 +498,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change {
         self.avoidance.on_idle(idle);
         let Some(rto) = restart else { return Change::NONE };
-        // RFC 2861 as in Linux (tcp_cwnd_restart): remember three quarters of the window in the threshold, and halve
-        // the window for each RTO of idle time, at least to the restart window.
+        // RFC 2861 as in Linux (tcp_cwnd_restart): remember three quarters of the window in the threshold,
+        // and halve the window for each RTO of idle time, at least to the restart window.
         let floor = f.iw.max(f.min_window).min(self.state.cwnd);
         let remembered = self.state.cwnd.scale(3, 4);
         let mut idle = idle;

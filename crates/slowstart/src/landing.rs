@@ -1,8 +1,8 @@
 //! What a connection leaves slow start with: the window after an exit by a rule, apart from when that is.
 //!
-//! A startup has a landing of its own (most keep the window at which they found the path full). Where another one is asked
-//! for, [`Composed`](crate::control::Composed) applies it, at the exit and only if a rule and not congestion ended the
-//! startup. It never raises the window.
+//! A startup has a landing of its own (most keep the window at which they found the path full). Where another
+//! one is asked for, [`Composed`](crate::control::Composed) applies it, at the exit and only if a rule and
+//! not congestion ended the startup. It never raises the window.
 
 use crate::param::{ParamValue, Value};
 use crate::round::Round;
@@ -72,8 +72,8 @@ impl Lander {
         }
     }
 
-    /// Returns the window to leave with, if it is not the startup's own: at most `cwnd`, where `detected` was the window when
-    /// the path was found full.
+    /// Returns the window to leave with, if it is not the startup's own: at most `cwnd`, where `detected` was
+    /// the window when the path was found full.
     pub(crate) fn window(&self, cwnd: Bytes, detected: Bytes) -> Option<Bytes> {
         let window = match self.of.landing {
             Window::Own => return None,

@@ -1,5 +1,5 @@
-//! Startups of transport connections: slow start and its successors, which find the capacity of a path at the beginning
-//! of a connection, as `no_std` state machines in integer arithmetic.
+//! Startups of transport connections: slow start and its successors, which find the capacity of a path at the
+//! beginning of a connection, as `no_std` state machines in integer arithmetic.
 //!
 //! Modules, in order of dependence:
 //!
@@ -15,8 +15,8 @@
 //! - [`bbr`]: BBR, a complete controller
 //! - [`registry`]: every algorithm by name
 //!
-//! The crate uses no std, no heap, no dependencies, no clock and no random numbers of its own: the time is an argument.
-//! Decisions are computed in integers.
+//! The crate uses no std, no heap, no dependencies, no clock and no random numbers of its own: the time is an
+//! argument. Decisions are computed in integers.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,5 +1,6 @@
-//! Every algorithm that a user can name as a startup: those of [`startup::REGISTRY`], which an avoidance follows, and
-//! the standalone controllers. The command line, the tests and error messages iterate over this list.
+//! Every algorithm that a user can name as a startup: those of [`startup::REGISTRY`], which an avoidance
+//! follows, and the standalone controllers. The command line, the tests and error messages iterate over this
+//! list.
 
 use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
@@ -173,12 +174,14 @@ impl Algorithm {
         }
     }
 
-    /// Returns true if it uses the state of an earlier connection on the path (see [`Startup::uses_path_memory`]).
+    /// Returns true if it uses the state of an earlier connection on the path (see
+    /// [`Startup::uses_path_memory`]).
     pub fn uses_path_memory(&self) -> bool {
         matches!(self, Self::Startup(s) | Self::Landed(s, _) if s.uses_path_memory())
     }
 
-    /// Returns what it needs that a sender may lack, if anything. Without it, it is plain slow start or does not work.
+    /// Returns what it needs that a sender may lack, if anything. Without it, it is plain slow start or does
+    /// not work.
     pub fn need(&self) -> Option<Need> {
         match self {
             Self::Startup(s) | Self::Landed(s, _) => match s {
@@ -215,8 +218,8 @@ impl Algorithm {
         }
     }
 
-    /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance, of a
-    /// standalone controller in total.
+    /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance,
+    /// of a standalone controller in total.
     pub fn state_bytes(&self) -> usize {
         match self {
             Self::Startup(s) | Self::Landed(s, _) => s.state_bytes(),
@@ -229,8 +232,8 @@ impl Algorithm {
         }
     }
 
-    /// Returns a new controller for one connection, with the initial window `iw`. `seed` determines its random numbers,
-    /// if it uses any. A standalone controller ignores `avoidance`.
+    /// Returns a new controller for one connection, with the initial window `iw`. `seed` determines its
+    /// random numbers, if it uses any. A standalone controller ignores `avoidance`.
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),

@@ -3,9 +3,9 @@
 use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use crate::view::{Ack, Congestion, Limit, View};
 
-/// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when it began,
-/// so that every RTT sample of a round is of a packet sent in it. (RFC 9406 §4.2 ends a round when `windowEnd` itself
-/// is acknowledged; Linux uses `after(snd_una, end_seq)`, as here.)
+/// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when
+/// it began, so that every RTT sample of a round is of a packet sent in it. (RFC 9406 §4.2 ends a round when
+/// `windowEnd` itself is acknowledged; Linux uses `after(snd_una, end_seq)`, as here.)
 ///
 /// Rounds are independent of time, so an idle period does not end one.
 #[derive(Clone, Debug, Default)]
@@ -14,11 +14,12 @@ pub struct Round {
 }
 
 impl Round {
-    /// Updates the count with an ACK for `mark`, when `next` is the next mark to be sent. Returns true if this ACK
-    /// ends a round. The first call begins the first round and returns false.
+    /// Updates the count with an ACK for `mark`, when `next` is the next mark to be sent. Returns true if
+    /// this ACK ends a round. The first call begins the first round and returns false.
     ///
-    /// `mark` is either [`Ack::upto`], so that a loss holds the round up until it is repaired, or the newest delivered
-    /// mark ([`Ack::newest`]), so that selective ACKs end rounds as well. A mark older than an earlier one ends no round.
+    /// `mark` is either [`Ack::upto`], so that a loss holds the round up until it is repaired, or the newest
+    /// delivered mark ([`Ack::newest`]), so that selective ACKs end rounds as well. A mark older than an
+    /// earlier one ends no round.
     pub fn ends_round(&mut self, mark: Mark, next: Mark) -> bool {
         match self.end {
             Some(end) if mark <= end => false,
@@ -91,11 +92,11 @@ impl Flight {
     }
 }
 
-/// The smoothed share of packets lost, as picoquic computes it (`smoothed_drop_rate`): an average over the order of
-/// sending in which each packet has a weight of a sixteenth, updated at each loss.
+/// The smoothed share of packets lost, as picoquic computes it (`smoothed_drop_rate`): an average over the
+/// order of sending in which each packet has a weight of a sixteenth, updated at each loss.
 ///
-/// A host here tells how many bytes were lost, not which packets: the packets delivered since the last loss come first, and
-/// those lost are consecutive.
+/// A host here tells how many bytes were lost, not which packets: the packets delivered since the last loss
+/// come first, and those lost are consecutive.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct LossShare {
     /// The share, in 2^24ths.
@@ -125,12 +126,14 @@ impl LossShare {
     }
 }
 
-/// The highest delivery rate, over spans that are longer than a millisecond (`picoquic_estimate_max_path_bandwidth`).
+/// The highest delivery rate, over spans that are longer than a millisecond
+/// (`picoquic_estimate_max_path_bandwidth`).
 #[derive(Copy, Clone, Debug, Default)]
 pub struct PeakRate {
     /// The highest so far; zero if there is none.
     pub rate: Rate,
-    /// Bytes delivered, time, and time of sending of the newest packet delivered, at the begin of the current span.
+    /// Bytes delivered, time, and time of sending of the newest packet delivered, at the begin of the current
+    /// span.
     from: Option<(Bytes, Instant, Instant)>,
 }
 
@@ -155,10 +158,11 @@ impl PeakRate {
     }
 }
 
-/// Estimates the capacity of a path from the spacing of ACKs, as the highest rate between two consecutive ACKs.
+/// Estimates the capacity of a path from the spacing of ACKs, as the highest rate between two consecutive
+/// ACKs.
 ///
-/// A pair counts only if its ACKs arrive further apart than its packets were sent: then the path, and not the sender,
-/// determined their spacing.
+/// A pair counts only if its ACKs arrive further apart than its packets were sent: then the path, and not the
+/// sender, determined their spacing.
 #[derive(Clone, Debug, Default)]
 pub struct Dispersion {
     /// The highest rate so far.
@@ -197,10 +201,11 @@ struct Point {
     before: Bytes,
 }
 
-/// How the ACKs of a flight come: at which rate, over what time, and whether further apart than its packets were sent.
+/// How the ACKs of a flight come: at which rate, over what time, and whether further apart than its packets
+/// were sent.
 ///
-/// ACKs that come at one time (in a slot) are one point, and rates are from the begin of one such group to the begin of
-/// another.
+/// ACKs that come at one time (in a slot) are one point, and rates are from the begin of one such group to
+/// the begin of another.
 #[derive(Clone, Debug, Default)]
 pub struct Train {
     first: Option<Point>,
@@ -229,7 +234,8 @@ impl TrainRate {
         Some(Self { rate, took, sent: b.left.since(a.left) })
     }
 
-    /// True if the ACKs took an eighth longer to come than the packets to leave, so that the path spread them.
+    /// True if the ACKs took an eighth longer to come than the packets to leave, so that the path spread
+    /// them.
     pub fn is_spread(&self) -> bool {
         self.took > self.sent + self.sent / 8
     }
@@ -273,8 +279,8 @@ impl Train {
         both.is_some_and(|(a, b)| a.rate.min(b.rate) >= a.rate.max(b.rate).scale(3, 4))
     }
 
-    /// Returns the rate of its later half to three quarters. Where ACKs are delayed at random and stay in order, only the
-    /// begin of a train is spread by that.
+    /// Returns the rate of its later half to three quarters. Where ACKs are delayed at random and stay in
+    /// order, only the begin of a train is spread by that.
     pub fn tail(&self) -> Option<TrainRate> {
         TrainRate::between(&self.early[0], &self.newest)
     }

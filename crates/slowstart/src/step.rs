@@ -11,10 +11,11 @@ pub enum Window {
     /// The window stays as it is.
     #[default]
     Keep,
-    /// Increase by this many bytes, up to the slow-start threshold. Applied only on an ACK that permits growth (see
-    /// [`Limit`](crate::view::Limit)).
+    /// Increase by this many bytes, up to the slow-start threshold. Applied only on an ACK that permits
+    /// growth (see [`Limit`](crate::view::Limit)).
     Grow(Bytes),
-    /// Set to this many bytes, at least the host's [least window](crate::view::Facts::min_window). Always applied.
+    /// Set to this many bytes, at least the host's [least window](crate::view::Facts::min_window). Always
+    /// applied.
     Set(Bytes),
 }
 
@@ -136,7 +137,8 @@ impl From<Signal> for Exit {
     }
 }
 
-/// When, and with which window, the startup detected its reason to end, if it ends later (for example after a drain).
+/// When, and with which window, the startup detected its reason to end, if it ends later (for example after a
+/// drain).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
     /// When the reason was seen.
@@ -152,8 +154,8 @@ pub struct Detected {
 pub struct Step {
     /// Change of the congestion window.
     pub window: Window,
-    /// New slow-start threshold, at least two segments. Without `exit` it only limits growth, and the startup may raise
-    /// it again.
+    /// New slow-start threshold, at least two segments. Without `exit` it only limits growth, and the startup
+    /// may raise it again.
     pub ssthresh: Option<Bytes>,
     /// How packets are spaced from now on; `None` leaves that unchanged.
     pub pace: Option<Pace>,
@@ -163,8 +165,8 @@ pub struct Step {
     pub exit: Option<Exit>,
     /// When the reason was detected, if earlier than now.
     pub detected: Option<Detected>,
-    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far (in TCP before
-    /// SND.NXT), unless it is known to have arrived or is already marked lost.
+    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far (in
+    /// TCP before SND.NXT), unless it is known to have arrived or is already marked lost.
     pub resend: Option<Bytes>,
 }
 
@@ -184,8 +186,9 @@ impl Step {
     pub const fn grow(b: Bytes) -> Self {
         Self { window: Window::Grow(b), ..Self::HOLD }
     }
-    /// Raise the window from `from`, what it is, to `to`; never lowers it. Unlike [`Step::set`], which is always applied, this
-    /// is growth: it is withheld unless an ACK permits it, so that a window that was not earned cannot be asked for.
+    /// Raise the window from `from`, what it is, to `to`; never lowers it. Unlike [`Step::set`], which is
+    /// always applied, this is growth: it is withheld unless an ACK permits it, so that a window that was not
+    /// earned cannot be asked for.
     pub const fn raise(from: Bytes, to: Bytes) -> Self {
         Self::grow(Bytes(to.0.saturating_sub(from.0)))
     }
@@ -235,8 +238,8 @@ impl Step {
 pub enum Resume {
     /// With a new instance of the startup, up to the threshold that the restart set.
     FromStart,
-    /// With the startup unchanged (after an idle period), or with standard growth up to the threshold (after a
-    /// timeout).
+    /// With the startup unchanged (after an idle period), or with standard growth up to the threshold (after
+    /// a timeout).
     Standard,
 }
 

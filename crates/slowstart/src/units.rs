@@ -1,7 +1,7 @@
 //! Types for the quantities of a transport, with the arithmetic that is meaningful for each.
 //!
-//! All are integers, so results are identical on every machine and in BPF. Addition and multiplication saturate at the
-//! maximum, and subtraction at zero.
+//! All are integers, so results are identical on every machine and in BPF. Addition and multiplication
+//! saturate at the maximum, and subtraction at zero.
 
 use core::fmt;
 use core::iter::Sum;
@@ -71,7 +71,8 @@ impl Sub<Span> for Instant {
     }
 }
 
-/// A duration, in nanoseconds. (`core::time::Duration` stores seconds separately, which costs a division per ACK.)
+/// A duration, in nanoseconds. (`core::time::Duration` stores seconds separately, which costs a division per
+/// ACK.)
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
@@ -168,10 +169,11 @@ impl Mul<Gain> for Bytes {
     }
 }
 
-/// A position in the order of sending: the stream offset after the last byte in TCP, the packet number in QUIC.
+/// A position in the order of sending: the stream offset after the last byte in TCP, the packet number in
+/// QUIC.
 ///
-/// Marks of one connection are compared, and nothing else: a host makes them, and no code can read a number from one. So
-/// an algorithm cannot take their differences for bytes, which they are in TCP only.
+/// Marks of one connection are compared, and nothing else: a host makes them, and no code can read a number
+/// from one. So an algorithm cannot take their differences for bytes, which they are in TCP only.
 ///
 /// ```
 /// use slowstart::units::Mark;
@@ -202,8 +204,8 @@ impl Mul<Gain> for Bytes {
 pub struct Mark(u64);
 
 impl Mark {
-    /// Returns the mark at `position`. Positions increase in the order of sending, from any origin and with any gaps; a
-    /// retransmission in TCP has the position of its data.
+    /// Returns the mark at `position`. Positions increase in the order of sending, from any origin and with
+    /// any gaps; a retransmission in TCP has the position of its data.
     pub const fn new(position: u64) -> Self {
         Self(position)
     }

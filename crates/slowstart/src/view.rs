@@ -30,7 +30,8 @@ pub struct HostQueue {
     pub limit: Bytes,
 }
 
-/// State of the endpoint at the time of an event. Made by [`Facts::new`]; a host then sets what it knows besides.
+/// State of the endpoint at the time of an event. Made by [`Facts::new`]; a host then sets what it knows
+/// besides.
 #[derive(Copy, Clone, Debug)]
 #[non_exhaustive]
 pub struct Facts {
@@ -40,9 +41,9 @@ pub struct Facts {
     pub mss: Bytes,
     /// Initial window of this connection, in bytes.
     pub iw: Bytes,
-    /// The least congestion window, in bytes: one segment in TCP (the loss window of RFC 5681 §3.1), two packets in QUIC
-    /// (RFC 9002 §7.2). A controller applies it to each window that it sets. A host whose packets become larger changes it
-    /// with [`Facts::mss`], and applies it itself until the next event.
+    /// The least congestion window, in bytes: one segment in TCP (the loss window of RFC 5681 §3.1), two
+    /// packets in QUIC (RFC 9002 §7.2). A controller applies it to each window that it sets. A host whose
+    /// packets become larger changes it with [`Facts::mss`], and applies it itself until the next event.
     pub min_window: Bytes,
     /// Bytes in flight: sent, and neither acknowledged, selectively acknowledged nor marked lost.
     pub inflight: Bytes,
@@ -50,16 +51,16 @@ pub struct Facts {
     pub delivered: Bytes,
     /// Bytes marked lost since the connection began.
     pub lost: Bytes,
-    /// Bytes delivered since the connection began in packets that the network marked (CE): with the feedback of RFC 3168, all
-    /// of the ACKs that echo a mark; where a peer reports packets, their number in full-sized segments. `None` if the host
-    /// does not count marks; then an avoidance that [needs each](crate::control::Controller::needs_each_mark) must not be
-    /// used.
+    /// Bytes delivered since the connection began in packets that the network marked (CE): with the feedback
+    /// of RFC 3168, all of the ACKs that echo a mark; where a peer reports packets, their number in
+    /// full-sized segments. `None` if the host does not count marks; then an avoidance that
+    /// [needs each](crate::control::Controller::needs_each_mark) must not be used.
     pub marked: Option<Bytes>,
-    /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so far has a
-    /// larger mark, and each new one will have.
+    /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so
+    /// far has a larger mark, and each new one will have.
     pub next: Mark,
-    /// Bytes between the cumulative acknowledgement and the end of the data sent (SND.NXT - SND.UNA in TCP); `None` in
-    /// a transport without cumulative acknowledgement.
+    /// Bytes between the cumulative acknowledgement and the end of the data sent (SND.NXT - SND.UNA in TCP);
+    /// `None` in a transport without cumulative acknowledgement.
     pub unacked: Option<Bytes>,
     /// Smoothed round-trip time (RFC 6298).
     pub srtt: Option<Span>,
@@ -71,7 +72,8 @@ pub struct Facts {
     pub pacing_rate: Option<Rate>,
     /// True if the host paces at present.
     pub pacing_on: bool,
-    /// The largest burst that the host passes to its interface at once, in bytes; zero if it sends packet by packet.
+    /// The largest burst that the host passes to its interface at once, in bytes; zero if it sends packet by
+    /// packet.
     pub gso_max: Bytes,
     /// Bytes that the application has queued and that have not been sent; `None` if the host does not know.
     pub unsent: Option<Bytes>,
@@ -88,10 +90,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial
-    /// window of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no
-    /// cumulative acknowledgement, no count of marks, no knowledge of queued data or of its interface. The least window is one segment.
-    /// Slow start grows by the bytes acknowledged.
+    /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and
+    /// an initial window of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive
+    /// window, no pacing, no cumulative acknowledgement, no count of marks, no knowledge of queued data or of
+    /// its interface. The least window is one segment. Slow start grows by the bytes acknowledged.
     pub const fn new(mss: Bytes, iw: Bytes) -> Self {
         Self {
             now: Instant::ZERO,
@@ -119,8 +121,8 @@ impl Facts {
         }
     }
 
-    /// Returns the least slow-start threshold, in bytes: two segments (RFC 5681 §3.1), or the least window if that is
-    /// larger.
+    /// Returns the least slow-start threshold, in bytes: two segments (RFC 5681 §3.1), or the least window if
+    /// that is larger.
     pub fn min_ssthresh(&self) -> Bytes {
         (self.mss * 2).max(self.min_window)
     }
@@ -151,9 +153,9 @@ impl View<'_> {
     }
 }
 
-/// A packet that was sent, with the state of the connection at that time. The endpoint keeps one for each packet in
-/// flight. The fields after `retransmission` are zero if the controller does not [need
-/// them](crate::control::Controller::needs_delivery_state).
+/// A packet that was sent, with the state of the connection at that time. The endpoint keeps one for each
+/// packet in flight. The fields after `retransmission` are zero if the controller does not
+/// [need them](crate::control::Controller::needs_delivery_state).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Its position in the order of sending: in TCP the end of its data, in QUIC its packet number.
@@ -172,7 +174,8 @@ pub struct Sent {
     pub delivered: Bytes,
     /// When [`Facts::delivered`] had last increased.
     pub delivered_at: Instant,
-    /// When the first packet of its delivery-rate sample was sent (`P.first_sent_time` of draft-ietf-ccwg-bbr §4.1.2).
+    /// When the first packet of its delivery-rate sample was sent (`P.first_sent_time` of draft-ietf-ccwg-bbr
+    /// §4.1.2).
     pub first_sent_at: Instant,
     /// [`Facts::lost`] when it was sent.
     pub lost: Bytes,
@@ -208,12 +211,13 @@ impl Limit {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ack {
-    /// How far acknowledgements have advanced in the order of sending, which ends rounds: the cumulative acknowledgement
-    /// in TCP (SND.UNA), the newest packet acknowledged in QUIC, where earlier packets may be missing. It never decreases.
+    /// How far acknowledgements have advanced in the order of sending, which ends rounds: the cumulative
+    /// acknowledgement in TCP (SND.UNA), the newest packet acknowledged in QUIC, where earlier packets may be
+    /// missing. It never decreases.
     pub upto: Mark,
-    /// Bytes for which the window may grow. In TCP those newly delivered if the cumulative acknowledgement advances,
-    /// otherwise zero; data that was selectively acknowledged before is not counted again (Linux `acked_sacked`). In
-    /// QUIC all that are newly acknowledged (RFC 9002 §7.3.1).
+    /// Bytes for which the window may grow. In TCP those newly delivered if the cumulative acknowledgement
+    /// advances, otherwise zero; data that was selectively acknowledged before is not counted again (Linux
+    /// `acked_sacked`). In QUIC all that are newly acknowledged (RFC 9002 §7.3.1).
     pub bytes: Bytes,
     /// Bytes newly delivered, including those selectively acknowledged.
     pub delivered: Bytes,
@@ -230,9 +234,10 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// Returns an ACK by which `delivered` bytes are known to have arrived, the newest of them in the packet `newest`,
-    /// when `prior_inflight` bytes had been in flight. By default acknowledgements have advanced to that packet, all
-    /// bytes earn growth, nothing was marked lost, there is no RTT sample, and the window limited the sender.
+    /// Returns an ACK by which `delivered` bytes are known to have arrived, the newest of them in the packet
+    /// `newest`, when `prior_inflight` bytes had been in flight. By default acknowledgements have advanced to
+    /// that packet, all bytes earn growth, nothing was marked lost, there is no RTT sample, and the window
+    /// limited the sender.
     pub const fn new(newest: Sent, delivered: Bytes, prior_inflight: Bytes) -> Self {
         Self {
             upto: newest.mark,
@@ -246,7 +251,8 @@ impl Ack {
         }
     }
 
-    /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss` bytes.
+    /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss`
+    /// bytes.
     pub fn slow_start_growth(&self, rule: Growth, mss: Bytes) -> Bytes {
         match rule {
             Growth::PerAck if self.bytes.0 > 0 => mss,
@@ -289,8 +295,8 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// Returns a signal by which nothing was marked lost. `first` is true if it begins an episode, and `newest` is the most
-    /// recently sent packet known to be delivered.
+    /// Returns a signal by which nothing was marked lost. `first` is true if it begins an episode, and
+    /// `newest` is the most recently sent packet known to be delivered.
     pub const fn new(signal: Signal, first: bool, newest: Sent) -> Self {
         Self { signal, first, lost: Bytes::ZERO, lost_ranges: 0, newest }
     }
@@ -315,8 +321,8 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Returns the end of an episode in which `retransmitted` bytes were sent again; `undone` is true if all of them proved
-    /// unnecessary.
+    /// Returns the end of an episode in which `retransmitted` bytes were sent again; `undone` is true if all
+    /// of them proved unnecessary.
     pub const fn new(retransmitted: Bytes, undone: bool) -> Self {
         Self { retransmitted, undone }
     }
@@ -328,7 +334,8 @@ impl Recovery {
 pub struct Handshake {
     /// How many times our SYN or SYN-ACK was retransmitted.
     pub syn_losses: u8,
-    /// True if those retransmissions proved unnecessary: nothing was lost, and the round-trip time exceeds the timeout.
+    /// True if those retransmissions proved unnecessary: nothing was lost, and the round-trip time exceeds
+    /// the timeout.
     pub spurious: bool,
     /// The round-trip time of the handshake, if unambiguous.
     pub rtt: Option<Span>,

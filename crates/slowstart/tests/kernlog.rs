@@ -1,10 +1,10 @@
 //! Kernel logs recorded by others: a startup observes them and must detect what was detected then.
 //!
-//! The observer receives the true ACKs, one per row, and keeps a window of its own: IW 10 and its growth. For agreement
-//! with Linux:
-//! - a row is processed before its ACK increases the window (`pkts_acked` runs before `cong_avoid`) and before anything
-//!   is sent, so `snd_nxt` is what was sent until then, and the window at an exit does not include the ACK that caused
-//!   it;
+//! The observer receives the true ACKs, one per row, and keeps a window of its own: IW 10 and its growth. For
+//! agreement with Linux:
+//! - a row is processed before its ACK increases the window (`pkts_acked` runs before `cong_avoid`) and
+//!   before anything is sent, so `snd_nxt` is what was sent until then, and the window at an exit does not
+//!   include the ACK that caused it;
 //! - rounds end with an ACK beyond `snd_nxt` at their start, for every algorithm;
 //! - every byte acknowledged permits one byte of growth: the log's `app_limited` does not limit growth
 //!   (`tcp_is_cwnd_limited` does);
@@ -84,8 +84,8 @@ fn parse(text: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Returns what a startup detects: each change of phase and the exit, with the time in us and the window in whole
-/// packets.
+/// Returns what a startup detects: each change of phase and the exit, with the time in us and the window in
+/// whole packets.
 fn observe(rows: &[Row], name: &str) -> Vec<(&'static str, u64, u64)> {
     let mut s = startup(name);
     let mut f = facts(rows[0].mss.0, 10);
@@ -168,8 +168,8 @@ fn hold(startup: &str, until: Until, oracle: &[(&str, Found)]) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The first log was recorded with `HyStart` on Linux 6.13: the kernel's own record has the exit at this ACK with this
-/// window. The others were recorded with it off.
+/// The first log was recorded with `HyStart` on Linux 6.13: the kernel's own record has the exit at this ACK
+/// with this window. The others were recorded with it off.
 #[test]
 fn hystart_leaves_where_linux_6_13_does() {
     hold(
@@ -185,8 +185,8 @@ fn hystart_leaves_where_linux_6_13_does() {
     );
 }
 
-/// One round trip earlier than 6.13 wherever a flight begins with a low RTT, which is here a sample of the previous
-/// round.
+/// One round trip earlier than 6.13 wherever a flight begins with a low RTT, which is here a sample of the
+/// previous round.
 #[test]
 fn hystart_leaves_where_linux_5_10_does() {
     hold(
@@ -204,10 +204,10 @@ fn hystart_leaves_where_linux_5_10_does() {
     );
 }
 
-/// The Linux implementation of RFC 9406. It requires nine samples before slow start resumes, the RFC and ours eight
-/// (4.2: `rttSampleCount >= N_RTT_SAMPLE`, including this sample). In the last log ours therefore resumes one ACK
-/// earlier, at 110,030 us instead of 110,077, and has one packet more from there on: 61, 70, 87 instead of 60, 69, 86,
-/// at the same ACKs.
+/// The Linux implementation of RFC 9406. It requires nine samples before slow start resumes, the RFC and ours
+/// eight (4.2: `rttSampleCount >= N_RTT_SAMPLE`, including this sample). In the last log ours therefore
+/// resumes one ACK earlier, at 110,030 us instead of 110,077, and has one packet more from there on: 61, 70,
+/// 87 instead of 60, 69, 86, at the same ACKs.
 #[test]
 fn hystart_pp_slows_resumes_and_leaves_where_linux_does() {
     hold(
@@ -243,7 +243,8 @@ fn hystart_pp_slows_resumes_and_leaves_where_linux_does() {
     );
 }
 
-/// The authors' code of SEARCH 3.0, and of 3.1 with `search_alpha` = 2. Its results are times; the windows are ours.
+/// The authors' code of SEARCH 3.0, and of 3.1 with `search_alpha` = 2. Its results are times; the windows
+/// are ours.
 #[test]
 fn search_leaves_where_its_authors_code_does() {
     hold(
@@ -274,8 +275,8 @@ fn search_leaves_where_its_authors_code_does() {
     );
 }
 
-/// 2.0 has the rule of 3.1 without its resets, and exits with it except on one log, in which more than four bins had no
-/// ACK. With a reset after four it exits with 3.1 there too.
+/// 2.0 has the rule of 3.1 without its resets, and exits with it except on one log, in which more than four
+/// bins had no ACK. With a reset after four it exits with 3.1 there too.
 #[test]
 fn search_2_0_exits_with_3_1_where_that_does_not_reset() {
     let oracle: [(&str, Found); 6] = [
@@ -293,9 +294,9 @@ fn search_2_0_exits_with_3_1_where_that_does_not_reset() {
     hold("search-2.0:missed=4,keep_width=on", Until::End, &[(other, &[("rate-flat", 3_929_817, 3771)])]);
 }
 
-/// SEARCH against what was sent, written once more for this test, after draft-09 section 3 and the thesis section 4.3:
-/// plain lists of totals and floating point, without rings. Returns the time in us at which the shortfall reaches
-/// `threshold`.
+/// SEARCH against what was sent, written once more for this test, after draft-09 section 3 and the thesis
+/// section 4.3: plain lists of totals and floating point, without rings. Returns the time in us at which the
+/// shortfall reaches `threshold`.
 fn shortfall_against_sent(rows: &[Row], threshold: f64, reset_after: Option<u64>) -> Option<u64> {
     let begin = |row: &Row| {
         let width = row.rtt.0 * 35 / 100;
@@ -333,7 +334,8 @@ fn shortfall_against_sent(rows: &[Row], threshold: f64, reset_after: Option<u64>
     None
 }
 
-/// The versions that compare with what was sent detect the shortfall at the ACK at which the plain computation does.
+/// The versions that compare with what was sent detect the shortfall at the ACK at which the plain
+/// computation does.
 #[test]
 fn search_and_1_0_detect_the_shortfall_where_a_plain_computation_does() {
     let mut detected = 0;
@@ -358,8 +360,8 @@ fn search_and_1_0_detect_the_shortfall_where_a_plain_computation_does() {
     assert!(detected >= 7, "only {detected} of 14 detect a shortfall");
 }
 
-/// A generated log, for machines without the collection: four round trips of 10, 20, 40 and 80 packets, 600 ms apart,
-/// with an ACK every 5 ms. The RTT is 600 ms, plus 6 ms per round trip and 0.1 ms per ACK.
+/// A generated log, for machines without the collection: four round trips of 10, 20, 40 and 80 packets, 600
+/// ms apart, with an ACK every 5 ms. The RTT is 600 ms, plus 6 ms per round trip and 0.1 ms per ACK.
 fn formula() -> String {
     let (mss, isn) = (1400, 4_294_900_000_u64);
     let mut text = "now_us,bytes_acked,mss,rtt_us,tp_deliver_rate,tp_interval,tp_delivered,lost_pkt,\
@@ -387,8 +389,9 @@ fn formula() -> String {
     text
 }
 
-/// 18 ms above the minimum RTT exceeds the threshold of 16 ms, 12 ms does not: the ninth ACK of the last round trip
-/// ends it, at 3 * 600 + 8 * 5 ms, with 10 + 70 + 8 packets. Compared with the last round it is 6 ms: too little.
+/// 18 ms above the minimum RTT exceeds the threshold of 16 ms, 12 ms does not: the ninth ACK of the last
+/// round trip ends it, at 3 * 600 + 8 * 5 ms, with 10 + 70 + 8 packets. Compared with the last round it is 6
+/// ms: too little.
 #[test]
 fn a_log_by_formula_ends_where_the_formula_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kernlog-by-formula.csv");

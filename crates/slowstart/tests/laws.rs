@@ -1,7 +1,8 @@
 //! Properties of every startup of the registry with both avoidances, over generated paths.
 //!
 //! A startup has 64 runs of each law, spread over the avoidances; with `SLOWSTART_LONG=1` each pair has 64.
-//! `SLOWSTART_CASES` sets another number, `SLOWSTART_STARTUP` selects one startup; `--nocapture` prints how the runs ended.
+//! `SLOWSTART_CASES` sets another number, `SLOWSTART_STARTUP` selects one startup; `--nocapture` prints how
+//! the runs ended.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -302,7 +303,8 @@ fn startups() -> impl Iterator<Item = registry::AlgorithmEntry> {
     registry::all().filter(move |s| only.as_ref().is_none_or(|name| name == s.name))
 }
 
-/// Checks the property for every pair. The same seed gives the same plans, which differ between the avoidances.
+/// Checks the property for every pair. The same seed gives the same plans, which differ between the
+/// avoidances.
 fn law(
     check: impl Fn(&Plan, &registry::AlgorithmEntry, &avoidance::AvoidanceEntry) -> Result<(), TestCaseError>,
 ) {
@@ -366,8 +368,8 @@ fn same(one: &[Seen], two: &[Seen], from: Origin) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// RFC 3465 §5 and RFC 5681 §4: with byte counting, splitting or duplicating ACKs or acknowledging data never sent
-/// gains nothing. Startups that only grow never grow by more than the bytes of an ACK.
+/// RFC 3465 §5 and RFC 5681 §4: with byte counting, splitting or duplicating ACKs or acknowledging data never
+/// sent gains nothing. Startups that only grow never grow by more than the bytes of an ACK.
 #[test]
 fn a_receiver_cannot_gain_more_than_it_acknowledges() {
     const HONEST: [&str; 24] = [
@@ -447,7 +449,8 @@ fn dividing_acks_gains_nothing_where_bytes_are_counted() {
     }
 }
 
-/// Savage et al. 1999, 2.2: any number of forged duplicate ACKs between any two ACKs does not open the window.
+/// Savage et al. 1999, 2.2: any number of forged duplicate ACKs between any two ACKs does not open the
+/// window.
 #[test]
 fn spoofed_duplicates_gain_nothing() {
     for name in ["standard", "hystart", "hystart++", "search-2.0", "search"] {
@@ -471,8 +474,8 @@ fn spoofed_duplicates_gain_nothing() {
     }
 }
 
-/// Savage et al. 1999, 2.3: an ACK of data that is in flight opens the window sooner, which no sender can distinguish
-/// from a shorter path. But its bytes count only once, and data never sent does not count.
+/// Savage et al. 1999, 2.3: an ACK of data that is in flight opens the window sooner, which no sender can
+/// distinguish from a shorter path. But its bytes count only once, and data never sent does not count.
 #[test]
 fn optimistic_acks_count_once() {
     for name in ["standard", "hystart", "hystart++", "search-2.0", "search"] {
@@ -491,7 +494,8 @@ fn optimistic_acks_count_once() {
     }
 }
 
-/// A connection begins with the window of the segments that the handshake negotiated, and not below the least window.
+/// A connection begins with the window of the segments that the handshake negotiated, and not below the least
+/// window.
 #[test]
 fn the_handshake_decides_the_first_window() {
     for s in startups() {
@@ -552,8 +556,8 @@ fn end(seen: &[Seen]) -> &'static str {
     }
 }
 
-/// The minimum window and threshold hold, nothing grows without permission, and a startup ends once, by a rule only if it has
-/// one.
+/// The minimum window and threshold hold, nothing grows without permission, and a startup ends once, by a
+/// rule only if it has one.
 #[test]
 fn windows_have_minima_growth_needs_permission_and_runs_end_once() {
     law(|plan, s, a| {
@@ -583,9 +587,9 @@ fn windows_have_minima_growth_needs_permission_and_runs_end_once() {
     });
 }
 
-/// The plans reach each way to end, so that the laws are tested there: by the startup's rule, by loss and by a timeout. A share
-/// of some tens of plans depends on their seed, which is therefore that of this test. (With fewer than 64 cases these shares have
-/// no meaning.)
+/// The plans reach each way to end, so that the laws are tested there: by the startup's rule, by loss and by
+/// a timeout. A share of some tens of plans depends on their seed, which is therefore that of this test.
+/// (With fewer than 64 cases these shares have no meaning.)
 #[test]
 fn plans_reach_each_way_to_end() {
     let ends: RefCell<BTreeMap<(&str, &str), u32>> = RefCell::default();
@@ -617,8 +621,8 @@ fn plans_reach_each_way_to_end() {
     }
 }
 
-/// RFC 5681 §4.1 and RFC 9002 §7.2: after idle time the window is the restart window, and not below the least window where the
-/// initial window is.
+/// RFC 5681 §4.1 and RFC 9002 §7.2: after idle time the window is the restart window, and not below the least
+/// window where the initial window is.
 #[test]
 fn idle_time_leaves_the_least_window() {
     for a in avoidance::REGISTRY {
@@ -639,9 +643,9 @@ fn idle_time_leaves_the_least_window() {
     }
 }
 
-/// Section 6.1b: while delivery grows g-fold per round trip, the shortfall of SEARCH 2.0 and 3.x is 1 - g/2, and that
-/// of 1.0, 4.0 and draft-09 is 0. At constant delivery that of 1.0, 4.0 and draft-09 is 1 - 1/g, and that of 2.0 and
-/// 3.x a half for any g.
+/// Section 6.1b: while delivery grows g-fold per round trip, the shortfall of SEARCH 2.0 and 3.x is 1 - g/2,
+/// and that of 1.0, 4.0 and draft-09 is 0. At constant delivery that of 1.0, 4.0 and draft-09 is 1 - 1/g, and
+/// that of 2.0 and 3.x a half for any g.
 #[test]
 fn the_shortfall_has_the_baseline_and_plateau_of_section_6_1b() {
     // A total of 16 bits is exact to one in 32,768, and no window here is less than a hundredth of a total.

@@ -1,8 +1,8 @@
-//! Properties of every startup on a host like QUIC: packet numbers with gaps, ACK ranges in any order, losses that prove
-//! spurious, packets of several sizes, and sizes that change during a connection.
+//! Properties of every startup on a host like QUIC: packet numbers with gaps, ACK ranges in any order, losses
+//! that prove spurious, packets of several sizes, and sizes that change during a connection.
 //!
-//! A startup has 48 runs, spread over the avoidances; with `SLOWSTART_LONG=1` each pair has 32. `SLOWSTART_CASES` sets another
-//! number for each pair.
+//! A startup has 48 runs, spread over the avoidances; with `SLOWSTART_LONG=1` each pair has 32.
+//! `SLOWSTART_CASES` sets another number for each pair.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
@@ -39,7 +39,8 @@ struct Plan {
     sizes: Vec<(usize, u64)>,
     /// Marks by the network and persistent congestion, after this number of ACKs.
     signals: Vec<(usize, Signal)>,
-    /// Times at which the application, after this number of ACKs, has no data, and the number of ACKs that it lasts.
+    /// Times at which the application, after this number of ACKs, has no data, and the number of ACKs that it
+    /// lasts.
     pauses: Vec<(usize, usize)>,
     handshake: Handshake,
     /// What the application is known to have queued.
@@ -141,7 +142,8 @@ impl Host {
         n != u64::MAX && (self.bits >> 33).is_multiple_of(n)
     }
 
-    /// Records a call, after which the window must not be below its floor, unless it was and the call did not reduce it.
+    /// Records a call, after which the window must not be below its floor, unless it was and the call did not
+    /// reduce it.
     fn note(&mut self, before: State, change: Change) {
         let (state, floor, phase) = (*self.control.state(), self.f.min_window, self.control.phase());
         if state.cwnd < floor.min(before.cwnd) {
@@ -358,7 +360,8 @@ fn run(plan: &Plan, s: &AlgorithmEntry, a: &AvoidanceEntry, by: Numbering) -> Re
     host.broken.map_or(Ok(host.seen), Err)
 }
 
-/// Checks a property of the two runs of every pair. The same seed gives the same plans, which differ between the avoidances.
+/// Checks a property of the two runs of every pair. The same seed gives the same plans, which differ between
+/// the avoidances.
 fn law(check: impl Fn(&str, Vec<Seen>, Vec<Seen>) -> Result<(), TestCaseError>) {
     let long = std::env::var_os("SLOWSTART_LONG").is_some();
     let chosen: Option<u32> = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok());
@@ -382,9 +385,10 @@ fn law(check: impl Fn(&str, Vec<Seen>, Vec<Seen>) -> Result<(), TestCaseError>) 
     }
 }
 
-/// Windows keep the host's floor of two packets, a startup ends once, and nothing depends on how packets are numbered:
-/// packet numbers with gaps give the windows, exits and phases that stream offsets give. The runs reach what depends on
-/// the order of sending: exits by a rule, by loss and by timeout, and jumps that need the end of a flight.
+/// Windows keep the host's floor of two packets, a startup ends once, and nothing depends on how packets are
+/// numbered: packet numbers with gaps give the windows, exits and phases that stream offsets give. The runs
+/// reach what depends on the order of sending: exits by a rule, by loss and by timeout, and jumps that need
+/// the end of a flight.
 #[test]
 fn packet_numbers_and_stream_offsets_give_the_same_windows() {
     let seen = RefCell::new(BTreeMap::<String, usize>::new());

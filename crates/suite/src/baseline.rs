@@ -1,7 +1,7 @@
 //! What became worse since an earlier report.
 //!
-//! Runs of one number have the same seed in both, so they are compared in pairs. In the simulator a difference is real whatever its
-//! size, so what counts is one beyond a percent of the value before.
+//! Runs of one number have the same seed in both, so they are compared in pairs. In the simulator a
+//! difference is real whatever its size, so what counts is one beyond a percent of the value before.
 
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
@@ -18,12 +18,13 @@ pub struct Worse {
     pub now: Entry,
     /// The verdict on the same criterion in the earlier report.
     pub before: Verdict,
-    /// Lower and upper end of the 95 % interval of the paired differences, in the unit of the measure; positive is worse.
+    /// Lower and upper end of the 95 % interval of the paired differences, in the unit of the measure;
+    /// positive is worse.
     pub by: Option<[f64; 2]>,
 }
 
-/// Returns what is worse in `now` than in `before`: a criterion that was met and is not, or a value that is worse by more than a
-/// percent in the whole interval. Also returns how many entries both have.
+/// Returns what is worse in `now` than in `before`: a criterion that was met and is not, or a value that is
+/// worse by more than a percent in the whole interval. Also returns how many entries both have.
 ///
 /// # Errors
 /// If the reports are not of one suite, engine, avoidance and seed: what differs.

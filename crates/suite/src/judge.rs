@@ -1,8 +1,8 @@
 //! The verdict of a criterion from paired runs.
 //!
-//! In each run the value is compared with its limit, which may refer to what another startup had in the same run. The excess is the
-//! value minus the limit. The criterion is met if the whole 95 % interval of the median excess is at most zero, not met if all of it
-//! is above, and undecided otherwise.
+//! In each run the value is compared with its limit, which may refer to what another startup had in the same
+//! run. The excess is the value minus the limit. The criterion is met if the whole 95 % interval of the
+//! median excess is at most zero, not met if all of it is above, and undecided otherwise.
 
 use serde::{Deserialize, Serialize};
 use slowstart_lab::stats;

@@ -1,5 +1,5 @@
-//! The suite: scenarios by the sections of RFC 9743, each with criteria that a startup meets, does not meet, or about which the
-//! runs leave doubt.
+//! The suite: scenarios by the sections of RFC 9743, each with criteria that a startup meets, does not meet,
+//! or about which the runs leave doubt.
 //!
 //! - [`scenario`]: what a suite file says
 //! - [`measure`]: what is measured in a run

@@ -13,8 +13,9 @@ use std::ops::Range;
 /// The version of the report's JSON.
 pub const SCHEMA: u32 = 1;
 
-/// A startup with an undecided criterion runs the scenario twice as often, and again, up to this many times the runs that the
-/// suite states: with the first alone, a criterion near its limit is decided with one seed and undecided with the next.
+/// A startup with an undecided criterion runs the scenario twice as often, and again, up to this many times
+/// the runs that the suite states: with the first alone, a criterion near its limit is decided with one seed
+/// and undecided with the next.
 pub const MORE_RUNS: u32 = 16;
 
 /// What to run, and how often.
@@ -121,8 +122,8 @@ impl Report {
     }
 }
 
-/// Runs the suite on an engine. Scenarios that it refuses are left out. `progress` is called with each scenario before it runs;
-/// `stop` ends a run on the real clock.
+/// Runs the suite on an engine. Scenarios that it refuses are left out. `progress` is called with each
+/// scenario before it runs; `stop` ends a run on the real clock.
 ///
 /// # Errors
 /// If a startup or the avoidance is unknown, a run fails, or a controller in a library breaks a rule.
@@ -159,8 +160,8 @@ pub fn run(
     Ok(report)
 }
 
-/// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them. Those that are
-/// undecided run more often, up to `most` runs.
+/// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them.
+/// Those that are undecided run more often, up to `most` runs.
 ///
 /// # Errors
 /// If a run fails.
@@ -225,15 +226,16 @@ pub trait Stack {
     /// If the run fails. What happens to a transfer is no error.
     fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError>;
 
-    /// Runs a scenario once with a reference in place of the stack; what it does not observe, or nothing, if it cannot, is taken from the
-    /// simulator.
+    /// Runs a scenario once with a reference in place of the stack; what it does not observe, or nothing, if
+    /// it cannot, is taken from the simulator.
     ///
     /// # Errors
     /// If the run fails.
     fn reference(&mut self, reference: Reference, study: &Study, run: u32) -> Result<Observed, EngineError>;
 }
 
-/// Runs the suite with a whole stack, the one name in `settings.startups`, and the references in the same way, run by run.
+/// Runs the suite with a whole stack, the one name in `settings.startups`, and the references in the same
+/// way, run by run.
 ///
 /// # Errors
 /// If a run fails.
@@ -273,7 +275,8 @@ pub fn run_stack(
     Ok(report)
 }
 
-/// What was observed of each contender that is wanted in these runs. Two contenders that are written alike run once.
+/// What was observed of each contender that is wanted in these runs. Two contenders that are written alike
+/// run once.
 fn observed(
     engine: &dyn Engine,
     study: &Study,

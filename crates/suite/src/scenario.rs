@@ -208,7 +208,8 @@ impl Suite {
     /// Reads a suite and checks every study.
     ///
     /// # Errors
-    /// If it is no suite, a criterion or section is unknown, two scenarios have one name, or a study cannot run.
+    /// If it is no suite, a criterion or section is unknown, two scenarios have one name, or a study cannot
+    /// run.
     pub fn read(text: &str) -> Result<Self, SuiteError> {
         let text: SuiteText = toml::from_str(text).map_err(|e| SuiteError::Toml(e.to_string()))?;
         let value = |place: String, found: &str, expected: &str| SuiteError::Value {
@@ -267,8 +268,8 @@ impl Suite {
 }
 
 impl Scenario {
-    /// Returns its study of the references and then these startups, each with this avoidance. `runs` replaces the number of runs
-    /// that the suite states.
+    /// Returns its study of the references and then these startups, each with this avoidance. `runs` replaces
+    /// the number of runs that the suite states.
     pub fn text(&self, startups: &[String], avoidance: &str, seed: u64, runs: Option<u32>) -> StudyText {
         let references = Reference::ALL.map(|r| r.name().to_string());
         StudyText {

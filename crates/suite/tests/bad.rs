@@ -1,4 +1,5 @@
-//! Startups that are bad on purpose fail what they should, and a startup that is as good as a reference fails nothing.
+//! Startups that are bad on purpose fail what they should, and a startup that is as good as a reference fails
+//! nothing.
 
 use slowstart::startup::foreign::{Event, Foreign, Host};
 use slowstart::step::{Exit, Step};
@@ -72,9 +73,9 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// It overshoots by twice the BDP where standard slow start overshoots by once: it fails where a queue overflows or others wait in it,
-/// and nowhere else. (In `overshoot-shallow` its last window before the loss, 810 packets, happens to be smaller than the 1280 of slow
-/// start.)
+/// It overshoots by twice the BDP where standard slow start overshoots by once: it fails where a queue
+/// overflows or others wait in it, and nowhere else. (In `overshoot-shallow` its last window before the loss,
+/// 810 packets, happens to be smaller than the 1280 of slow start.)
 #[test]
 fn one_that_triples_fails_where_a_queue_overflows() {
     let all = [
@@ -104,7 +105,8 @@ fn one_that_triples_fails_where_a_queue_overflows() {
     assert_eq!(FAILED[0].0, set(&all));
 }
 
-/// It is late wherever the path holds more than ten segments and the transfer is not short of data, and fails by time alone.
+/// It is late wherever the path holds more than ten segments and the transfer is not short of data, and fails
+/// by time alone.
 #[test]
 fn one_that_leaves_at_once_fails_what_time_decides() {
     let all = [

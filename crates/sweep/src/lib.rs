@@ -1,5 +1,5 @@
-//! Sweeps: startups over regions of paths, stacks, parameters and workloads, with results in a store that survives; and
-//! captures by the thousand, replayed into such a store.
+//! Sweeps: startups over regions of paths, stacks, parameters and workloads, with results in a store that
+//! survives; and captures by the thousand, replayed into such a store.
 //!
 //! - [`plan`]: the runs of a sweep, from TOML; each has a key, the hash of everything that decides its row
 //! - [`store`]: what has been computed: Parquet parts, journals of what is being computed, a manifest

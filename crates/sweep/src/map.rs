@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A startup at a place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contender {
-    /// Its name, marked if it is reconstructed without its paper, with its parameters if there are several variants of it.
+    /// Its name, marked if it is reconstructed without its paper, with its parameters if there are several
+    /// variants of it.
     pub name: String,
     /// The median of the value.
     pub value: f64,
@@ -36,7 +37,8 @@ impl Place {
         &self.contenders[0]
     }
 
-    /// The startups whose median is within the margin of the least, by which nothing tells them apart: one, or a tie.
+    /// The startups whose median is within the margin of the least, by which nothing tells them apart: one,
+    /// or a tie.
     pub fn tied(&self) -> &[Contender] {
         let within = |c: &Contender| c.value <= self.first().value * (1.0 + MARGIN);
         &self.contenders[..self.contenders.iter().take_while(|c| within(c)).count().max(1)]
@@ -48,8 +50,8 @@ impl Place {
     }
 }
 
-/// The startups at each place of two axes by their median of `value` (`completion_s`). Startups in alphabetical order
-/// if they are equal.
+/// The startups at each place of two axes by their median of `value` (`completion_s`). Startups in
+/// alphabetical order if they are equal.
 ///
 /// # Errors
 /// If the store cannot be read, or has no such column.

@@ -29,8 +29,8 @@ struct Data<'a> {
 /// The index of a startup, its median, and the packets that it lost in startup.
 type Standing = (usize, f64, f64);
 
-/// The startups: those that are first somewhere come first, the one that is so most often at the start, as they have the
-/// most different colours.
+/// The startups: those that are first somewhere come first, the one that is so most often at the start, as
+/// they have the most different colours.
 fn names(places: &[Place]) -> Vec<&str> {
     let firsts = |name: &str| places.iter().filter(|p| p.first().name == name).count();
     let mut all: Vec<&str> = places.iter().flat_map(|p| &p.contenders).map(|c| c.name.as_str()).collect();
@@ -40,7 +40,8 @@ fn names(places: &[Place]) -> Vec<&str> {
     all
 }
 
-/// How strong a colour is, in per cent: the most where the second needs half as long again, or where there is no second.
+/// How strong a colour is, in per cent: the most where the second needs half as long again, or where there is
+/// no second.
 fn strength(over: Option<f64>) -> u32 {
     let share = over.map_or(1.0, |o| ((o - 1.0) * 2.0).clamp(0.0, 1.0));
     (15.0 + 45.0 * share).round() as u32

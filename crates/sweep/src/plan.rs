@@ -197,7 +197,8 @@ pub struct Plan {
     pub id: String,
 }
 
-/// The version of the results: that of this crate, and a digest of the golden rows, which change with the engine.
+/// The version of the results: that of this crate, and a digest of the golden rows, which change with the
+/// engine.
 pub fn results_version() -> String {
     let digest = Sha256::digest(GOLDEN_ROWS.as_bytes());
     format!("{}-{}", env!("CARGO_PKG_VERSION"), hex(&digest[..8]))
@@ -234,7 +235,8 @@ fn written(name: &str, value: &toml::Value) -> Result<Vec<String>, PlanError> {
 }
 
 impl Plan {
-    /// Reads a sweep from a file; files that it names are relative to its folder. `engine` goes before the key `engine`.
+    /// Reads a sweep from a file; files that it names are relative to its folder. `engine` goes before the
+    /// key `engine`.
     ///
     /// # Errors
     /// What was found and expected, and where.
@@ -247,7 +249,8 @@ impl Plan {
         })
     }
 
-    /// Reads a sweep from its text: a study with the tables `axes` and `draws`. `engine` goes before the key `engine`.
+    /// Reads a sweep from its text: a study with the tables `axes` and `draws`. `engine` goes before the key
+    /// `engine`.
     ///
     /// # Errors
     /// What was found and expected.
@@ -467,8 +470,8 @@ impl Plan {
         &self.runs[from..(from + self.chunk).min(self.runs.len())]
     }
 
-    /// Computes a run of `study`, which is that of its point. Returns its row as JSON on one line, with its key and the
-    /// values of the axes. `stop` ends a run on the real clock.
+    /// Computes a run of `study`, which is that of its point. Returns its row as JSON on one line, with its
+    /// key and the values of the axes. `stop` ends a run on the real clock.
     ///
     /// # Errors
     /// If the run fails.

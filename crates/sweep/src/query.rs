@@ -188,8 +188,8 @@ pub struct Answer {
     pub read: usize,
 }
 
-/// The schema of all parts of a store: columns in the order of the first part that has them. A column that is a number in
-/// one part and text in another is text.
+/// The schema of all parts of a store: columns in the order of the first part that has them. A column that is
+/// a number in one part and text in another is text.
 fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
     let mut fields: Vec<Field> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -325,8 +325,8 @@ fn summary(values: &mut [f64]) -> [Cell; 4] {
 /// A group: the values of its columns, its number of rows, and the values to summarise.
 type Group = (Vec<Cell>, usize, Vec<Vec<f64>>);
 
-/// Answers a query. Groups are in order of their values; other rows in the order of the parts. A run that two sweeps
-/// computed counts once.
+/// Answers a query. Groups are in order of their values; other rows in the order of the parts. A run that two
+/// sweeps computed counts once.
 ///
 /// # Errors
 /// If the store cannot be read, or has no such column.

@@ -12,7 +12,8 @@ use thiserror::Error;
 
 /// How long to wait before looking again at chunks that another process has.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The variable that names a file to which each run, or each file of a replay, adds a byte when it begins: tests count by it.
+/// The variable that names a file to which each run, or each file of a replay, adds a byte when it begins:
+/// tests count by it.
 const COUNT: &str = "SLOWSTART_COUNT_RUNS";
 
 /// Why a sweep ended early.
@@ -51,8 +52,8 @@ pub struct Report {
     pub finished: bool,
 }
 
-/// The chunks of a shard that are not finished, with the runs of each that are in no part of another sweep. Chunks all of
-/// whose runs are elsewhere are left out.
+/// The chunks of a shard that are not finished, with the runs of each that are in no part of another sweep.
+/// Chunks all of whose runs are elsewhere are left out.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -67,9 +68,9 @@ pub fn missing<'a>(
     Ok(chunks.map(|c| (c, wanted(c))).filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect())
 }
 
-/// Computes what is missing of a shard on `threads` threads; an engine on the real clock has one. Calls `each` for every run that is in the
-/// store, with true if this call computed it. If `each` returns false, no further run begins, and runs that have begun are
-/// finished.
+/// Computes what is missing of a shard on `threads` threads; an engine on the real clock has one. Calls
+/// `each` for every run that is in the store, with true if this call computed it. If `each` returns false, no
+/// further run begins, and runs that have begun are finished.
 ///
 /// # Errors
 /// If the store cannot be written.
@@ -114,8 +115,8 @@ pub fn run(
     Ok(report)
 }
 
-/// Works on items on so many threads, until all are done or `stopped` is set, which an error does. `work` returns false for
-/// an item that another process has; these are returned.
+/// Works on items on so many threads, until all are done or `stopped` is set, which an error does. `work`
+/// returns false for an item that another process has; these are returned.
 pub(crate) fn on_threads<'a, T: Sync, E: Send>(
     items: &[&'a T],
     threads: usize,

@@ -1,5 +1,5 @@
-//! The store of a sweep, or of a replay of many files: a folder that several processes may use, and that survives being
-//! killed.
+//! The store of a sweep, or of a replay of many files: a folder that several processes may use, and that
+//! survives being killed.
 //!
 //! | name | holds |
 //! |---|---|
@@ -11,10 +11,10 @@
 //!
 //! A store of captures has `files/ID-CHUNK.jsonl` in place of `sweeps` ([`crate::captures`]).
 //!
-//! A process that computes a chunk holds a lock on its journal, which ends with the process. A part is written beside the
-//! journal under that lock and renamed. So a killed process loses the runs that it was computing, and no reader sees half a
-//! part. The rows of a part are read from the lines of the journal, whether this process wrote them or another, so that its
-//! bytes do not depend on that.
+//! A process that computes a chunk holds a lock on its journal, which ends with the process. A part is
+//! written beside the journal under that lock and renamed. So a killed process loses the runs that it was
+//! computing, and no reader sees half a part. The rows of a part are read from the lines of the journal,
+//! whether this process wrote them or another, so that its bytes do not depend on that.
 
 use crate::plan::{Plan, part_columns, results_version};
 use crate::table::{TableBuilder, TableError, properties};
@@ -192,15 +192,17 @@ fn read_text(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads the next line of a journal, with its line feed, and returns true; false at the end, and at a line that a killed
-/// process did not finish or that is longer than any row. So memory does not depend on what the file holds.
+/// Reads the next line of a journal, with its line feed, and returns true; false at the end, and at a line
+/// that a killed process did not finish or that is longer than any row. So memory does not depend on what the
+/// file holds.
 pub(crate) fn next_line(journal: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     journal.by_ref().take(LONGEST as u64).read_until(b'\n', line)?;
     Ok(line.ends_with(b"\n"))
 }
 
-/// Fails if there is something else than a folder or a file of this name: what a symbolic link names is not the store's.
+/// Fails if there is something else than a folder or a file of this name: what a symbolic link names is not
+/// the store's.
 fn refuse_link(path: &Path) -> Result<(), StoreError> {
     let link = fs::symlink_metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
     let why = || io::Error::other("found a symbolic link or a special file, which no store has; remove it");
@@ -236,7 +238,8 @@ impl Store {
     /// Opens a store to write sweeps into it; an empty or missing folder becomes one.
     ///
     /// # Errors
-    /// If the folder holds anything else, or a store of another version or of captures; nothing is changed then.
+    /// If the folder holds anything else, or a store of another version or of captures; nothing is changed
+    /// then.
     pub fn create(dir: &Path) -> Result<Self, StoreError> {
         Self::create_of(dir, Holds::Sweeps)
     }
@@ -249,7 +252,8 @@ impl Store {
         named(dir, fs::create_dir_all(dir))?;
         let marker = dir.join(MARKER);
         if !marker.exists() {
-            // A process that was killed between these steps left nothing but the temporary file of the marker.
+            // A process that was killed between these steps left nothing but the temporary file of the
+            // marker.
             let temporary = format!(".{MARKER}-");
             let mut entries = named(dir, fs::read_dir(dir))?.flatten();
             if let Some(other) = entries.find(|e| !e.file_name().to_string_lossy().starts_with(&temporary)) {
@@ -331,7 +335,8 @@ impl Store {
         &self.dir
     }
 
-    /// Records a sweep, and finishes what others left in journals that no process holds; on a disk that is read-only it stays.
+    /// Records a sweep, and finishes what others left in journals that no process holds; on a disk that is
+    /// read-only it stays.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -518,7 +523,8 @@ impl Store {
     /// If a part cannot be read, or the manifest not written.
     pub fn write_manifest(&self) -> Result<Manifest, StoreError> {
         let _lock = self.lock_marker()?;
-        // Not before the lock: another process may have written a part, and the manifest of the parts before it comes later.
+        // Not before the lock: another process may have written a part, and the manifest of the parts before
+        // it comes later.
         let (manifest, file) = (self.manifest()?, self.dir.join("manifest.json"));
         let there = read_text(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
         // So a store that is finished need not be writable.
@@ -528,8 +534,8 @@ impl Store {
         Ok(manifest)
     }
 
-    /// Writes a small file that other processes may write too. Its temporary file has the same name always, so that a process
-    /// that is killed leaves nothing that the next does not replace.
+    /// Writes a small file that other processes may write too. Its temporary file has the same name always,
+    /// so that a process that is killed leaves nothing that the next does not replace.
     fn write_alone(&self, file: &Path, value: &impl Serialize) -> Result<(), StoreError> {
         let _lock = self.lock_marker()?;
         write_json(file, "", value)

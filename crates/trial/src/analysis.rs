@@ -1,8 +1,9 @@
 //! One trial: its outcomes so far and what they show.
 //!
-//! Every statement is made with 95 % confidence over all looks together. The comparisons of one measure, of each pair of
-//! arms, share that error equally (Bonferroni), as do the strata of a comparison and the guardrails of all arms. Measures
-//! other than the one that the trial was started for are not corrected for their number.
+//! Every statement is made with 95 % confidence over all looks together. The comparisons of one measure, of
+//! each pair of arms, share that error equally (Bonferroni), as do the strata of a comparison and the
+//! guardrails of all arms. Measures other than the one that the trial was started for are not corrected for
+//! their number.
 
 use crate::balance;
 use crate::estimate::{Effect, Sums, effect, exceeds, stratified, units_until_exceeds};
@@ -65,7 +66,8 @@ pub struct ArmSummary {
     pub units: u64,
     /// The bytes that its connections had acknowledged.
     pub delivered_bytes: u64,
-    /// Mean of each measure, by its name: geometric means of times and RTT ratios, arithmetic mean of `retrans`.
+    /// Mean of each measure, by its name: geometric means of times and RTT ratios, arithmetic mean of
+    /// `retrans`.
     pub means: BTreeMap<&'static str, f64>,
     /// Median and 95th percentile of the trial's measure.
     pub quantiles: Vec<Quantile>,
@@ -99,7 +101,8 @@ pub struct Needed {
     pub arm: String,
     /// The effect: -0.05 is 5 % less.
     pub effect: f64,
-    /// Units of both arms in all after which it is found with a probability of 80 %; `None` if a billion are not enough.
+    /// Units of both arms in all after which it is found with a probability of 80 %; `None` if a billion are
+    /// not enough.
     pub units: Option<u64>,
     /// Units that are still to come.
     pub more: Option<u64>,
@@ -114,7 +117,8 @@ pub struct StopDelay {
     pub arm: String,
     /// The harm: 1.4 is 140 % more than the control.
     pub harm: f64,
-    /// Units of the arm and the control after which it is ended with a probability of 95 %; `None` if not known.
+    /// Units of the arm and the control after which it is ended with a probability of 95 %; `None` if not
+    /// known.
     pub units: Option<u64>,
 }
 
@@ -125,8 +129,8 @@ pub struct Analysis {
     pub measure: Measure,
     /// The arms; the first is the control.
     pub arms: Vec<ArmSummary>,
-    /// Each pair of arms by the trial's measure, with strata for those against the control; then each arm against the control
-    /// by the other measures.
+    /// Each pair of arms by the trial's measure, with strata for those against the control; then each arm
+    /// against the control by the other measures.
     pub comparisons: Vec<Comparison>,
     /// What is needed for an effect of 5 % on the trial's measure.
     pub needed: Vec<Needed>,
@@ -171,7 +175,8 @@ impl Trial {
         &self.plan
     }
 
-    /// Adds a connection, or replaces what is known of it if it is open. `connection` identifies it until `closed`.
+    /// Adds a connection, or replaces what is known of it if it is open. `connection` identifies it until
+    /// `closed`.
     pub fn put(&mut self, connection: u64, outcome: Outcome, closed: bool) {
         let at = if closed { self.open.remove(&connection) } else { self.open.get(&connection).copied() };
         if let Some(at) = at {
@@ -272,8 +277,8 @@ impl Trial {
         (names, of)
     }
 
-    /// Returns the effect of one arm against another on a measure, over strata if there are any and the measure allows it.
-    /// Its error over all looks is [`ALPHA`] divided by the number of pairs of arms.
+    /// Returns the effect of one arm against another on a measure, over strata if there are any and the
+    /// measure allows it. Its error over all looks is [`ALPHA`] divided by the number of pairs of arms.
     pub fn compare(&self, measure: Measure, arm: usize, with: usize) -> Option<Effect> {
         let alpha = ALPHA / self.pairs();
         if !measure.is_geometric() || !(self.stratify.rtt || self.stratify.prefix) {
@@ -299,7 +304,8 @@ impl Trial {
         (0..strata).map(within).collect()
     }
 
-    /// Returns what this server tells a fleet, after so many seconds. `run` identifies the trial on this server.
+    /// Returns what this server tells a fleet, after so many seconds. `run` identifies the trial on this
+    /// server.
     pub fn statistics(&self, run: &str, kernel: &str, seconds: f64, lost_records: u64) -> Statistics {
         let arms = self.plan.arms();
         let mut strata: BTreeMap<Option<RttClass>, Vec<&Outcome>> = BTreeMap::new();
@@ -334,15 +340,15 @@ impl Trial {
         ALPHA / ((self.plan.arms().len() - 1) * self.guards.len()).max(1) as f64
     }
 
-    /// Returns after how many units of an arm and the control an arm that has `1 + harm` times the control's measure is ended by
-    /// this guardrail, with a probability of 95 %; `None` while that cannot be said.
+    /// Returns after how many units of an arm and the control an arm that has `1 + harm` times the control's
+    /// measure is ended by this guardrail, with a probability of 95 %; `None` while that cannot be said.
     pub fn units_until_ended(&self, guard: &Guard, arm: usize, harm: f64) -> Option<u64> {
         let (arm, control) = (self.sums(guard.measure, arm), self.sums(guard.measure, 0));
         units_until_exceeds(guard.measure, &arm, &control, (guard.more, harm), self.guard_alpha())
     }
 
-    /// Ends every arm that has crossed a guardrail since the last call, and returns their numbers. The control is never
-    /// ended.
+    /// Ends every arm that has crossed a guardrail since the last call, and returns their numbers. The
+    /// control is never ended.
     pub fn end_harmful(&mut self) -> Vec<usize> {
         let arms = self.plan.arms().len();
         let alpha = self.guard_alpha();
@@ -374,8 +380,8 @@ impl Trial {
         counts
     }
 
-    /// Returns false if the arms have not received their shares. Arms that were ended are left out, with nothing to say
-    /// about the others.
+    /// Returns false if the arms have not received their shares. Arms that were ended are left out, with
+    /// nothing to say about the others.
     pub fn is_balanced(&self) -> bool {
         let counts = self.units();
         let kept = || (0..counts.len()).filter(|i| self.ended[*i].is_none());
@@ -383,7 +389,8 @@ impl Trial {
         balance::is_balanced(&kept().map(|i| counts[i]).collect::<Vec<_>>(), &shares)
     }
 
-    /// Returns true if an A/A phase found what it has to: the planned shares, and no difference between any two arms.
+    /// Returns true if an A/A phase found what it has to: the planned shares, and no difference between any
+    /// two arms.
     pub fn is_a_a(&self) -> bool {
         let arms = self.plan.arms().len();
         let differs =
@@ -391,7 +398,8 @@ impl Trial {
         self.is_balanced() && !(1..arms).any(|a| (0..a).any(|b| differs(a, b)))
     }
 
-    /// Ends an arm for another reason than a guardrail of this trial. Returns false if it had been ended before.
+    /// Ends an arm for another reason than a guardrail of this trial. Returns false if it had been ended
+    /// before.
     pub fn end(&mut self, arm: usize, why: &str) -> bool {
         if self.ended[arm].is_some() {
             return false;

@@ -1,18 +1,19 @@
-//! Whether the arms received the shares that were planned. If they did not, something other than chance decided which
-//! connections are in which arm (lost records, for instance), and no comparison is valid.
+//! Whether the arms received the shares that were planned. If they did not, something other than chance
+//! decided which connections are in which arm (lost records, for instance), and no comparison is valid.
 //!
-//! Source: Lindon, Malek: Anytime-valid inference for multinomial count data, `NeurIPS` 2022: a Bayes factor of
-//! a Dirichlet mixture against the planned shares. With the planned shares it exceeds 1/alpha at any look with a
-//! probability of alpha at most.
+//! Source: Lindon, Malek: Anytime-valid inference for multinomial count data, `NeurIPS` 2022: a Bayes factor
+//! of a Dirichlet mixture against the planned shares. With the planned shares it exceeds 1/alpha at any look
+//! with a probability of alpha at most.
 
 /// Weight of the prior, in units. Ours.
 const PRIOR: f64 = 100.0;
 
-/// The error over all looks. Much smaller than that of comparisons, because crossing it invalidates the whole trial.
+/// The error over all looks. Much smaller than that of comparisons, because crossing it invalidates the whole
+/// trial.
 pub const ALPHA: f64 = 0.001;
 
-/// Returns the natural logarithm of the Bayes factor of these counts against the shares, of which at least one is above 0.
-/// Shares are taken relative to their sum.
+/// Returns the natural logarithm of the Bayes factor of these counts against the shares, of which at least
+/// one is above 0. Shares are taken relative to their sum.
 pub fn log_bayes_factor(counts: &[u64], shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let n: u64 = counts.iter().sum();

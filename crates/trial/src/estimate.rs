@@ -1,16 +1,18 @@
 //! The effect of one arm against another: the ratio of their means, with an interval of [`crate::sequence`].
 //!
-//! A unit of assignment is a connection, or all connections of a client's prefix, which are not independent. Each unit has
-//! the sum of its connections' values and their number; the variance of an arm's mean is that of the units' deviations from
-//! it (linearisation of a ratio: Deng et al., Applying the delta method in metric analytics, KDD 2018).
+//! A unit of assignment is a connection, or all connections of a client's prefix, which are not independent.
+//! Each unit has the sum of its connections' values and their number; the variance of an arm's mean is that
+//! of the units' deviations from it (linearisation of a ratio: Deng et al., Applying the delta method in
+//! metric analytics, KDD 2018).
 
 use crate::outcome::{Measure, Outcome};
 use crate::sequence::{self, FEWEST, Power};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The sums of one arm's units for one measure: all that an estimate needs, so rows of connections can stay where they are.
-/// Of a unit, `y` is the sum of its connections' values (logarithms, for a geometric measure) and `x` their number.
+/// The sums of one arm's units for one measure: all that an estimate needs, so rows of connections can stay
+/// where they are. Of a unit, `y` is the sum of its connections' values (logarithms, for a geometric measure)
+/// and `x` their number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sums {
@@ -41,7 +43,8 @@ impl Sums {
         self.xy += x * y;
     }
 
-    /// Returns the sums of one arm over connections. Units are looked up only if several connections may share one.
+    /// Returns the sums of one arm over connections. Units are looked up only if several connections may
+    /// share one.
     pub fn of<'a>(
         outcomes: impl Iterator<Item = &'a Outcome>,
         measure: Measure,
@@ -89,7 +92,8 @@ impl Sums {
         Some((mean, variance))
     }
 
-    /// True if these may be the sums of units: finite, no negative square, and no more units than connections.
+    /// True if these may be the sums of units: finite, no negative square, and no more units than
+    /// connections.
     pub(crate) fn is_plausible(&self) -> bool {
         let numbers = [self.y, self.x, self.yy, self.xx, self.xy];
         numbers.iter().all(|v| v.is_finite())
@@ -99,8 +103,8 @@ impl Sums {
             && (self.units == 0) == (self.connections == 0)
     }
 
-    /// Returns the arm's mean in the unit of the measure: a geometric mean of seconds or of a ratio, or a mean share. `None` if it
-    /// has no value.
+    /// Returns the arm's mean in the unit of the measure: a geometric mean of seconds or of a ratio, or a
+    /// mean share. `None` if it has no value.
     pub fn value(&self, measure: Measure) -> Option<f64> {
         let mean = (self.x > 0.0).then(|| self.y / self.x)?;
         Some(if measure.is_geometric() { libm::exp(mean) } else { mean })
@@ -116,7 +120,8 @@ pub struct Effect {
     pub low: f64,
     /// Upper end of the interval; infinite if the control's mean may be zero.
     pub high: f64,
-    /// Standard error of the contrast times the square root of the number of units, relative to the control's mean.
+    /// Standard error of the contrast times the square root of the number of units, relative to the control's
+    /// mean.
     #[serde(skip)]
     pub deviation: f64,
     /// Units of both arms.
@@ -147,8 +152,9 @@ pub(crate) fn of_logarithms(difference: f64, variance: f64, units: u64, alpha: f
     }
 }
 
-/// Returns the effect of `arm` against `control`; `None` while either has fewer than [`FEWEST`] units. The interval of a ratio
-/// of arithmetic means holds each ratio whose contrast (arm - ratio x control) may be zero (Fieller 1954).
+/// Returns the effect of `arm` against `control`; `None` while either has fewer than [`FEWEST`] units. The
+/// interval of a ratio of arithmetic means holds each ratio whose contrast (arm - ratio x control) may be
+/// zero (Fieller 1954).
 pub fn effect(measure: Measure, arm: &Sums, control: &Sums, alpha: f64) -> Option<Effect> {
     effect_of_means(measure, arm.mean()?, control.mean()?, arm.units + control.units, alpha)
 }
@@ -173,7 +179,8 @@ fn effect_of_means(measure: Measure, (a, va): Mean, (c, vc): Mean, units: u64, a
     Some(Effect { estimate, low: end(-1.0).max(-1.0), high: end(1.0), deviation, units })
 }
 
-/// Returns true if it is shown that the arm's mean exceeds the control's by more than the fraction `more` (0.2: 20 %).
+/// Returns true if it is shown that the arm's mean exceeds the control's by more than the fraction `more`
+/// (0.2: 20 %).
 pub fn exceeds(measure: Measure, arm: &Sums, control: &Sums, more: f64, alpha: f64) -> bool {
     let (Some(a), Some(c)) = (arm.mean(), control.mean()) else { return false };
     exceeds_of_means(measure, a, c, arm.units + control.units, more, alpha)
@@ -195,9 +202,10 @@ fn exceeds_of_means(
     a - factor * c > radius * libm::sqrt(va + factor * factor * vc)
 }
 
-/// Returns the number of units of both arms together after which an arm whose measure is the control's times `1 + harm` is
-/// found to exceed it by `more`, with a probability of 95 %. The arm's values are taken to be spread as the control's, times
-/// `1 + harm`, and the number of units to grow in the present proportion. `None` while it cannot be said.
+/// Returns the number of units of both arms together after which an arm whose measure is the control's times
+/// `1 + harm` is found to exceed it by `more`, with a probability of 95 %. The arm's values are taken to be
+/// spread as the control's, times `1 + harm`, and the number of units to grow in the present proportion.
+/// `None` while it cannot be said.
 pub fn units_until_exceeds(
     measure: Measure,
     arm: &Sums,
@@ -217,8 +225,9 @@ pub fn units_until_exceeds(
     sequence::needed((harm - more) * c, libm::sqrt(variance * units), alpha, Power::NinetyFive)
 }
 
-/// The means of an arm and of the control over strata, each stratum weighted by its units of both, and the units of all.
-/// Strata without enough units count together as one, and not at all if even together they have too few.
+/// The means of an arm and of the control over strata, each stratum weighted by its units of both, and the
+/// units of all. Strata without enough units count together as one, and not at all if even together they have
+/// too few.
 fn means_over_strata(strata: &[(Sums, Sums)]) -> Option<(Mean, Mean, u64)> {
     let mut rest = (Sums::default(), Sums::default());
     let mut parts = Vec::new();
@@ -245,21 +254,23 @@ fn means_over_strata(strata: &[(Sums, Sums)]) -> Option<(Mean, Mean, u64)> {
     (units > 0).then_some((over.0, over.1, units))
 }
 
-/// Returns the effect over strata: that of the strata's means, weighted by their units. Strata without enough units count
-/// together as one, and not at all if even together they have too few.
+/// Returns the effect over strata: that of the strata's means, weighted by their units. Strata without enough
+/// units count together as one, and not at all if even together they have too few.
 pub fn stratified(measure: Measure, strata: &[(Sums, Sums)], alpha: f64) -> Option<Effect> {
     let (arm, control, units) = means_over_strata(strata)?;
     effect_of_means(measure, arm, control, units, alpha)
 }
 
-/// Returns true if it is shown over strata that the arm's mean exceeds the control's by more than the fraction `more`.
+/// Returns true if it is shown over strata that the arm's mean exceeds the control's by more than the
+/// fraction `more`.
 pub fn exceeds_over_strata(measure: Measure, strata: &[(Sums, Sums)], more: f64, alpha: f64) -> bool {
     means_over_strata(strata)
         .is_some_and(|(arm, control, units)| exceeds_of_means(measure, arm, control, units, more, alpha))
 }
 
-/// The logarithm of the ratio of an arm's mean to the control's over strata, its variance (by the delta method, for an
-/// arithmetic measure) and the units it comes from; `None` without enough units or where a mean is zero.
+/// The logarithm of the ratio of an arm's mean to the control's over strata, its variance (by the delta
+/// method, for an arithmetic measure) and the units it comes from; `None` without enough units or where a
+/// mean is zero.
 pub(crate) fn log_ratio(measure: Measure, strata: &[(Sums, Sums)]) -> Option<(f64, f64, u64)> {
     let ((a, va), (c, vc), units) = means_over_strata(strata)?;
     if measure.is_geometric() {

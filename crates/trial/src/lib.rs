@@ -1,4 +1,5 @@
-//! The analysis of a controlled experiment among the connections of one server: which startup serves its users best.
+//! The analysis of a controlled experiment among the connections of one server: which startup serves its
+//! users best.
 //!
 //! - [`plan`]: arms with their shares, and which arm a connection belongs to
 //! - [`outcome`]: what is measured of a connection, the measures that arms are compared by, strata
@@ -11,8 +12,9 @@
 //! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
 //!   [`pool_page`]: the same as a page
 //!
-//! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures outcomes. The same
-//! functions run on simulated populations whose truth is known (`tests/populations.rs`), which checks the method.
+//! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures
+//! outcomes. The same functions run on simulated populations whose truth is known (`tests/populations.rs`),
+//! which checks the method.
 
 pub mod analysis;
 pub mod balance;

@@ -18,8 +18,8 @@ pub struct Exit {
     pub time_s: f64,
 }
 
-/// One connection. Times are active times: from the first data that was sent, without the times at which the connection had
-/// nothing to send and nothing to be acknowledged.
+/// One connection. Times are active times: from the first data that was sent, without the times at which the
+/// connection had nothing to send and nothing to be acknowledged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// The number of its arm in the plan.
@@ -28,8 +28,8 @@ pub struct Outcome {
     pub unit: u64,
     /// The client's prefix, as [`unit_of_prefix`] returns it.
     pub prefix: u64,
-    /// RTT of the handshake, in seconds, which no arm can influence; `None` if it is not known, as of TCP Fast Open, where a
-    /// connection is assigned before the handshake is complete.
+    /// RTT of the handshake, in seconds, which no arm can influence; `None` if it is not known, as of TCP
+    /// Fast Open, where a connection is assigned before the handshake is complete.
     pub handshake_rtt_s: Option<f64>,
     /// Time until 100 kB, 1 MB and 10 MB were acknowledged, in seconds; `None` if it delivered less so far.
     pub milestones_s: [Option<f64>; 3],
@@ -51,8 +51,8 @@ pub struct Outcome {
     pub exit: Option<Exit>,
 }
 
-/// Returns an identifier of an address prefix that tells nothing about it to those who do not know the salt: the first eight
-/// bytes of SHA-256 over salt and prefix. Two trials with different salts cannot be joined.
+/// Returns an identifier of an address prefix that tells nothing about it to those who do not know the salt:
+/// the first eight bytes of SHA-256 over salt and prefix. Two trials with different salts cannot be joined.
 pub fn unit_of_prefix(salt: &[u8; 32], prefix: &[u8; 16]) -> u64 {
     let digest = Sha256::new().chain_update(salt).chain_update(prefix).finalize();
     digest.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
@@ -116,8 +116,8 @@ impl Measure {
         !matches!(self, Self::Retrans)
     }
 
-    /// Returns what an arm's mean is taken of; `None` if the connection has no value. Of a geometric measure this is the
-    /// logarithm.
+    /// Returns what an arm's mean is taken of; `None` if the connection has no value. Of a geometric measure
+    /// this is the logarithm.
     pub(crate) fn term(self, o: &Outcome) -> Option<f64> {
         let log = |v: Option<f64>| v.filter(|v| *v > 0.0).map(libm::log);
         match self {
@@ -149,7 +149,8 @@ impl fmt::Display for Measure {
 pub struct RttClass(usize);
 
 impl RttClass {
-    /// Upper ends of the classes, in seconds. Of two more one has none, and one is of RTTs that are not known.
+    /// Upper ends of the classes, in seconds. Of two more one has none, and one is of RTTs that are not
+    /// known.
     const ENDS: [(f64, &str); 4] =
         [(0.02, "below 20 ms"), (0.06, "20 to 60 ms"), (0.2, "60 to 200 ms"), (0.4, "200 to 400 ms")];
 

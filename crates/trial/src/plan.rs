@@ -1,16 +1,17 @@
 //! The arms of a trial and their shares, and the assignment of a connection to an arm.
 //!
-//! A connection's key (its socket cookie, or the prefix of its client's address) is hashed with the seed of the trial.
-//! Each arm owns an interval of the hashes as long as its share; hashes beyond the last interval are not in the trial. So
-//! an arm gets no more than its share of the keys on average, whatever the others do: when an arm is ended, its
-//! interval is left alone and nobody else receives it.
+//! A connection's key (its socket cookie, or the prefix of its client's address) is hashed with the seed of
+//! the trial. Each arm owns an interval of the hashes as long as its share; hashes beyond the last interval
+//! are not in the trial. So an arm gets no more than its share of the keys on average, whatever the others
+//! do: when an arm is ended, its interval is left alone and nobody else receives it.
 
 use sha2::{Digest, Sha256};
 use slowstart_lab::random;
 use thiserror::Error;
 
-/// Returns the seed with which a server of a fleet assigns: the first eight bytes of SHA-256 over the plan's seed and the
-/// server's name. With a seed of its own on each server, one client's connections to two servers are assigned independently.
+/// Returns the seed with which a server of a fleet assigns: the first eight bytes of SHA-256 over the plan's
+/// seed and the server's name. With a seed of its own on each server, one client's connections to two servers
+/// are assigned independently.
 pub fn seed_of_server(seed: u64, server: &str) -> u64 {
     let digest = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(server).finalize();
     digest.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
@@ -138,8 +139,8 @@ impl Plan {
         self.seed
     }
 
-    /// Returns for each arm the end of its interval of 32-bit hashes, up to 2^32. The first begins at 0, each other at the
-    /// end of the one before.
+    /// Returns for each arm the end of its interval of 32-bit hashes, up to 2^32. The first begins at 0, each
+    /// other at the end of the one before.
     pub fn ends(&self) -> Vec<u64> {
         let mut sum = 0;
         let end = |a: &Arm| {

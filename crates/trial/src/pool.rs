@@ -1,17 +1,19 @@
 //! The trials of several servers with one plan, taken together.
 //!
-//! Each server is a stratum, and so is each class of RTT within it if the trial is stratified: an effect over all is that of
-//! the strata's means, weighted by their units ([`crate::estimate::stratified`]). So a server is compared with itself only, and servers may
-//! differ in clients, kernels and load.
+//! Each server is a stratum, and so is each class of RTT within it if the trial is stratified: an effect over
+//! all is that of the strata's means, weighted by their units ([`crate::estimate::stratified`]). So a server
+//! is compared with itself only, and servers may differ in clients, kernels and load.
 //!
-//! **Looks.** What a server has told only grows. The units of all servers, in the order in which they became known to the
-//! one who looks, are one sequence of independent units, and its intervals ([`crate::sequence`]) hold at every look whichever
-//! server reports when, as long as nobody chooses the time of a report by units that have not been reported yet.
+//! **Looks.** What a server has told only grows. The units of all servers, in the order in which they became
+//! known to the one who looks, are one sequence of independent units, and its intervals ([`crate::sequence`])
+//! hold at every look whichever server reports when, as long as nobody chooses the time of a report by units
+//! that have not been reported yet.
 //!
-//! **Heterogeneity.** Cochran's Q (Biometrics 10, 1954), I² (Higgins, Thompson, Statistics in Medicine 21, 2002) and the variance
-//! between servers tau² (`DerSimonian`, Laird, Controlled Clinical Trials 7, 1986). The effect on a server like these is the mean
-//! of random effects with the interval of Hartung and Knapp (Statistics in Medicine 20, 2001) and the interval of prediction of
-//! Higgins, Thompson and Spiegelhalter (Journal of the Royal Statistical Society A 172, 2009). These hold for one look.
+//! **Heterogeneity.** Cochran's Q (Biometrics 10, 1954), I² (Higgins, Thompson, Statistics in Medicine 21,
+//! 2002) and the variance between servers tau² (`DerSimonian`, Laird, Controlled Clinical Trials 7, 1986).
+//! The effect on a server like these is the mean of random effects with the interval of Hartung and Knapp
+//! (Statistics in Medicine 20, 2001) and the interval of prediction of Higgins, Thompson and Spiegelhalter
+//! (Journal of the Royal Statistical Society A 172, 2009). These hold for one look.
 
 use crate::analysis::ALPHA;
 use crate::balance;
@@ -73,7 +75,8 @@ pub enum PoolError {
 pub struct ServerEffect {
     /// The name of the server.
     pub server: String,
-    /// The effect; `None` without enough units. The intervals of all servers of a comparison hold together at every look.
+    /// The effect; `None` without enough units. The intervals of all servers of a comparison hold together at
+    /// every look.
     pub effect: Option<Effect>,
     /// True if it is shown, over all looks and servers, that this server's effect is not that of the others.
     pub disagrees: bool,
@@ -94,7 +97,8 @@ pub struct Heterogeneity {
     pub tau: f64,
     /// The mean effect of servers like these, with its interval of 95 %; -0.2 is 20 % less.
     pub mean: [f64; 3],
-    /// The interval in which the effect of one more such server lies with 95 %; `None` with fewer than three servers.
+    /// The interval in which the effect of one more such server lies with 95 %; `None` with fewer than three
+    /// servers.
     pub next_server: Option<[f64; 2]>,
 }
 
@@ -248,14 +252,15 @@ impl Fleet<'_> {
     }
 }
 
-/// The mean of `effects`, pairs of a contrast and its variance, weighted by the inverse of their variances plus `between`; and the sum of
-/// the weights.
+/// The mean of `effects`, pairs of a contrast and its variance, weighted by the inverse of their variances
+/// plus `between`; and the sum of the weights.
 fn weighted_mean(effects: &[(f64, f64)], between: f64) -> (f64, f64) {
     let weights: f64 = effects.iter().map(|(_, v)| 1.0 / (v + between)).sum();
     (effects.iter().map(|(d, v)| d / (v + between)).sum::<f64>() / weights, weights)
 }
 
-/// Returns how contrasts (logarithms of ratios, with their variances above 0) differ; `None` with fewer than two.
+/// Returns how contrasts (logarithms of ratios, with their variances above 0) differ; `None` with fewer than
+/// two.
 fn heterogeneity(effects: &[(f64, f64)]) -> Option<Heterogeneity> {
     let k = effects.len();
     if k < 2 {
@@ -268,8 +273,8 @@ fn heterogeneity(effects: &[(f64, f64)]) -> Option<Heterogeneity> {
     let between = ((q - freedom) / (weights - squares / weights)).max(0.0);
     let (mean, weights) = weighted_mean(effects, between);
     let spread: f64 = effects.iter().map(|(d, v)| (d - mean).powi(2) / (v + between)).sum();
-    // Not below the variance of a fixed effect, which few servers that happen to agree would promise (Röver et al., BMC
-    // Medical Research Methodology 15, 2015).
+    // Not below the variance of a fixed effect, which few servers that happen to agree would promise (Röver
+    // et al., BMC Medical Research Methodology 15, 2015).
     let variance = (spread / freedom).max(1.0) / weights;
     let half = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975) * libm::sqrt(variance);
     let ratio = |d: f64| libm::expm1(d);
@@ -298,7 +303,8 @@ fn is_balanced(statistics: &Statistics, servers: usize) -> bool {
         || balance::log_bayes_factor(&counts, &shares) < -libm::log(balance::ALPHA / servers as f64)
 }
 
-/// Returns what the trials of these servers show together. The order of the servers changes the order of the result only.
+/// Returns what the trials of these servers show together. The order of the servers changes the order of the
+/// result only.
 pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
     let first = servers.first().ok_or(PoolError::None)?;
     for (i, server) in servers.iter().enumerate() {
@@ -438,9 +444,10 @@ fn notes(servers: &[ServerSummary], arms: &[PooledArm], comparisons: &[PooledCom
 mod tests {
     use super::*;
 
-    /// The worked example of chapter 14 of Borenstein, Hedges, Higgins and Rothstein (Introduction to Meta-Analysis, 2009):
-    /// six studies, Q = 12.003, I² = 58.34 %, T² = 0.037, p = 0.035, mean of random effects 0.358. It prints the variances with
-    /// two digits; half a unit of the last digit of the smallest one (0.011) changes Q by 0.3.
+    /// The worked example of chapter 14 of Borenstein, Hedges, Higgins and Rothstein (Introduction to
+    /// Meta-Analysis, 2009): six studies, Q = 12.003, I² = 58.34 %, T² = 0.037, p = 0.035, mean of random
+    /// effects 0.358. It prints the variances with two digits; half a unit of the last digit of the smallest
+    /// one (0.011) changes Q by 0.3.
     #[test]
     fn heterogeneity_is_that_of_a_published_example() {
         let studies =

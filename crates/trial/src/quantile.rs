@@ -1,7 +1,8 @@
-//! Quantiles with bootstrap intervals (Efron, Tibshirani: An Introduction to the Bootstrap, 1993, chapter 13: percentiles).
+//! Quantiles with bootstrap intervals (Efron, Tibshirani: An Introduction to the Bootstrap, 1993, chapter 13:
+//! percentiles).
 //!
-//! Units are resampled, not connections. An interval holds for one look: it is for the end of a trial whose length was
-//! decided before, and no decision is derived from it.
+//! Units are resampled, not connections. An interval holds for one look: it is for the end of a trial whose
+//! length was decided before, and no decision is derived from it.
 
 use crate::outcome::{Measure, Outcome};
 use serde::Serialize;

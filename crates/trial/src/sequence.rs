@@ -1,22 +1,24 @@
 //! Confidence intervals that hold at every look at the same time: asymptotic confidence sequences.
 //!
-//! Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas: Time-uniform central limit theory and asymptotic confidence
-//! sequences, Annals of Statistics 52(6), 2024, theorem 2.2 and appendix B.2. The boundary is the normal mixture of Robbins
-//! (Statistical methods related to the law of the iterated logarithm, 1970), which Johari et al. (Always valid inference,
-//! Operations Research 70, 2022) use as a sequential probability ratio test. With probability 1 - alpha all intervals of a
-//! trial hold together, however often one looks and whenever one stops.
+//! Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas: Time-uniform central limit theory and asymptotic
+//! confidence sequences, Annals of Statistics 52(6), 2024, theorem 2.2 and appendix B.2. The boundary is the
+//! normal mixture of Robbins (Statistical methods related to the law of the iterated logarithm, 1970), which
+//! Johari et al. (Always valid inference, Operations Research 70, 2022) use as a sequential probability ratio
+//! test. With probability 1 - alpha all intervals of a trial hold together, however often one looks and
+//! whenever one stops.
 //!
-//! Asymptotic means that means of at least [`FEWEST`] units are taken as normal with the variance that was estimated.
-//! `tests/populations.rs` measures what that costs.
+//! Asymptotic means that means of at least [`FEWEST`] units are taken as normal with the variance that was
+//! estimated. `tests/populations.rs` measures what that costs.
 
 /// Fewest units of an arm for which an interval is given. Ours.
 pub const FEWEST: u64 = 50;
 
-/// Number of units at which intervals are narrowest for their alpha. Ours: an interval is valid for every value.
+/// Number of units at which intervals are narrowest for their alpha. Ours: an interval is valid for every
+/// value.
 const TIGHTEST_AT: f64 = 1000.0;
 
-/// Returns half the width of the interval in standard errors, after `units` units, for an error of `alpha` (0 to 1)
-/// over all looks.
+/// Returns half the width of the interval in standard errors, after `units` units, for an error of `alpha` (0
+/// to 1) over all looks.
 pub fn radius(units: u64, alpha: f64) -> f64 {
     let log = -2.0 * libm::log(alpha);
     // The inverse of rho squared, optimised for TIGHTEST_AT units (appendix B.2).
@@ -35,7 +37,8 @@ pub enum Power {
 }
 
 impl Power {
-    /// The quantile of the normal distribution: standard errors by which the effect exceeds half the interval's width.
+    /// The quantile of the normal distribution: standard errors by which the effect exceeds half the
+    /// interval's width.
     const fn quantile(self) -> f64 {
         match self {
             Self::Eighty => 0.8416,
@@ -47,9 +50,9 @@ impl Power {
 /// The largest number that [`needed`] returns.
 pub const MOST: u64 = 1_000_000_000;
 
-/// Returns the number of units of both arms together after which an effect is found with a probability of at least `power`;
-/// `None` above [`MOST`]. `effect` and `deviation` have the same unit; `deviation` is the standard error times the square
-/// root of the number of units it was estimated from.
+/// Returns the number of units of both arms together after which an effect is found with a probability of at
+/// least `power`; `None` above [`MOST`]. `effect` and `deviation` have the same unit; `deviation` is the
+/// standard error times the square root of the number of units it was estimated from.
 pub fn needed(effect: f64, deviation: f64, alpha: f64, power: Power) -> Option<u64> {
     let found =
         |n: u64| effect.abs() * libm::sqrt(n as f64) >= deviation * (radius(n, alpha) + power.quantile());
@@ -72,7 +75,8 @@ pub fn needed(effect: f64, deviation: f64, alpha: f64, power: Power) -> Option<u
 mod tests {
     use super::*;
 
-    /// The formula of theorem 2.2 as it is printed: sigma sqrt(2 (t rho^2 + 1) / (t^2 rho^2) log(sqrt(t rho^2 + 1) / alpha)).
+    /// The formula of theorem 2.2 as it is printed: sigma sqrt(2 (t rho^2 + 1) / (t^2 rho^2) log(sqrt(t rho^2
+    /// + 1) / alpha)).
     #[test]
     fn the_radius_is_that_of_the_source() {
         for (t, alpha) in [(100_u64, 0.05_f64), (1000, 0.05), (50_000, 0.01)] {

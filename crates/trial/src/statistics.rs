@@ -1,5 +1,6 @@
-//! What one server tells a fleet of its trial: sums by arm, measure and class of RTT. They suffice for every estimate of
-//! [`mod@crate::pool`], so no row of a connection has to leave the server. The file is `statistics.json` in the folder of a trial.
+//! What one server tells a fleet of its trial: sums by arm, measure and class of RTT. They suffice for every
+//! estimate of [`mod@crate::pool`], so no row of a connection has to leave the server. The file is
+//! `statistics.json` in the folder of a trial.
 
 use crate::estimate::Sums;
 use crate::outcome::Measure;
@@ -101,7 +102,8 @@ pub enum StatisticsError {
 }
 
 impl Statistics {
-    /// Reads the text of a file. The version is looked at first, so a later form is refused by its version and not by a key.
+    /// Reads the text of a file. The version is looked at first, so a later form is refused by its version
+    /// and not by a key.
     pub fn parse(text: &str) -> Result<Self, StatisticsError> {
         #[derive(Deserialize)]
         struct Versioned {

@@ -1,5 +1,6 @@
-//! The pool on fleets whose truth is known: four servers with populations of their own, which report at different times. What
-//! is counted is whether any look at the fleet went wrong. `SLOWSTART_LONG=1`: 1,000 fleets each.
+//! The pool on fleets whose truth is known: four servers with populations of their own, which report at
+//! different times. What is counted is whether any look at the fleet went wrong. `SLOWSTART_LONG=1`: 1,000
+//! fleets each.
 
 mod common;
 
@@ -22,7 +23,8 @@ fn five_percent() -> usize {
     (fleets() / 20) as usize
 }
 
-/// A server: its connections are `scale` times as slow as those of another with the same RTTs, and it has `n` of them.
+/// A server: its connections are `scale` times as slow as those of another with the same RTTs, and it has `n`
+/// of them.
 #[derive(Copy, Clone)]
 struct Kind {
     scale: f64,
@@ -62,8 +64,8 @@ fn outcome(r: &mut Stream, plan: &Plan, key: u64, kind: Kind) -> Outcome {
     }
 }
 
-/// Runs a fleet: between two looks each server takes a random number of connections, so that some have much to tell and others
-/// nothing new. Calls `look` with what the fleet knows until it returns something.
+/// Runs a fleet: between two looks each server takes a random number of connections, so that some have much
+/// to tell and others nothing new. Calls `look` with what the fleet knows until it returns something.
 fn fleet<T>(
     seed: u64,
     kinds: [Kind; SERVERS],

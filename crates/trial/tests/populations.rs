@@ -1,5 +1,5 @@
-//! The method on populations whose truth is known. Each trial is looked at again and again; what is counted is whether any
-//! look went wrong. `SLOWSTART_LONG=1`: 4,000 trials each, of more connections.
+//! The method on populations whose truth is known. Each trial is looked at again and again; what is counted
+//! is whether any look went wrong. `SLOWSTART_LONG=1`: 4,000 trials each, of more connections.
 
 mod common;
 
@@ -23,9 +23,10 @@ fn connections() -> u64 {
     if long() { 6000 } else { 1500 }
 }
 
-/// A server's connections: RTTs of four regions, sizes with a heavy tail (Pareto, 1.2, up to 100 MB), times that depend on
-/// both and vary by a factor of 1.8 (one standard deviation) beyond that. Four in five connections resend nothing.
-/// With `clients`, each client has properties of its own that all its connections share.
+/// A server's connections: RTTs of four regions, sizes with a heavy tail (Pareto, 1.2, up to 100 MB), times
+/// that depend on both and vary by a factor of 1.8 (one standard deviation) beyond that. Four in five
+/// connections resend nothing. With `clients`, each client has properties of its own that all its connections
+/// share.
 fn population(r: &mut Stream, plan: &Plan, n: u64, clients: Option<u64>, truth: &[Truth]) -> Vec<Outcome> {
     let seed = r.any();
     let mut next = |key: u64| {
@@ -59,8 +60,8 @@ fn population(r: &mut Stream, plan: &Plan, n: u64, clients: Option<u64>, truth: 
     (0..n).filter_map(&mut next).collect()
 }
 
-/// Runs trials with different seeds, and calls `look` after each 50 connections, with what it has returned before. Returns
-/// the number of trials for which it returned something.
+/// Runs trials with different seeds, and calls `look` after each 50 connections, with what it has returned
+/// before. Returns the number of trials for which it returned something.
 fn count<T: Send>(
     arms: &[&str],
     truth: &[Truth],
@@ -235,8 +236,9 @@ fn an_arm_whose_records_are_lost_is_noticed() {
     assert!(noticed >= 90);
 }
 
-/// The picture of docs/guide/trial.md: what a trial reports as its connections come, of an arm that takes 20 % less time than the
-/// control and one that takes as long. `SLOWSTART_BLESS=1` draws it anew (`make pictures`).
+/// The picture of docs/guide/trial.md: what a trial reports as its connections come, of an arm that takes 20
+/// % less time than the control and one that takes as long. `SLOWSTART_BLESS=1` draws it anew
+/// (`make pictures`).
 #[test]
 fn the_picture_shows_a_trial() {
     const AREA: (f64, f64, f64, f64) = (70.0, 62.0, 900.0, 330.0);

@@ -54,8 +54,8 @@ pub fn packets(request: &str, contender: usize, run: u32) -> Result<String, JsEr
     thrown(on_path::packets(request, contender, run))
 }
 
-/// Analyses a capture or log. `startups` is a JSON list of names; with `fork` the largest transfer is continued in the
-/// simulator; `base` is the address of the playground.
+/// Analyses a capture or log. `startups` is a JSON list of names; with `fork` the largest transfer is
+/// continued in the simulator; `base` is the address of the playground.
 #[wasm_bindgen]
 pub fn analyse(
     name: &str,

@@ -19,7 +19,8 @@ const PAGES: usize = 3;
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Analysis {
-    /// The rows as `slowstart replay --json` prints them; with a continuation, as `slowstart replay --fork --json` does.
+    /// The rows as `slowstart replay --json` prints them; with a continuation, as
+    /// `slowstart replay --fork --json` does.
     rows: Vec<String>,
     /// The answer for each of the largest transfers, and its page.
     transfers: Vec<Answer>,
@@ -52,9 +53,9 @@ pub struct File<'a> {
     pub bytes: Vec<u8>,
 }
 
-/// Analyses a file of any kind that `slowstart replay` reads. `startups` are names with parameters; all if none. With `fork`,
-/// the largest transfer is continued in the simulator with each startup on a path fitted to it. Pages link to the playground
-/// at `base`.
+/// Analyses a file of any kind that `slowstart replay` reads. `startups` are names with parameters; all if
+/// none. With `fork`, the largest transfer is continued in the simulator with each startup on a path fitted
+/// to it. Pages link to the playground at `base`.
 pub fn analyse(file: File, startups: &[String], fork: bool, base: &str) -> Result<String, String> {
     let File { name, bytes } = file;
     if bytes.len() > LARGEST {

@@ -57,8 +57,8 @@ pub fn packets(json: &str, contender: usize, run: u32) -> Result<String, String>
     Ok(serde_json::to_string(&packets).expect("numbers are JSON"))
 }
 
-/// The packets that leave `end`, and whether some were left out. A packet that arrives is the earliest one that left with
-/// the same numbers and is not there yet.
+/// The packets that leave `end`, and whether some were left out. A packet that arrives is the earliest one
+/// that left with the same numbers and is not there yet.
 fn way(all: &[CapturedPacket], end: u8, start: Instant) -> (Vec<Packet>, bool) {
     type Name = (u32, u32, u32, u8, Option<(u32, u32)>);
     let name = |p: &CapturedPacket| -> Name {

@@ -5,7 +5,8 @@ use slowstart_lab::path::Files;
 use slowstart_lab::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
 
-/// A study as a page writes it: the keys of a study file, and in `files` the texts of the files that its path names.
+/// A study as a page writes it: the keys of a study file, and in `files` the texts of the files that its path
+/// names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The keys of the study.

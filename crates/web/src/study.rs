@@ -50,7 +50,8 @@ impl Task {
         self.jobs.len()
     }
 
-    /// Makes the next run. Returns its row as the command line prints it with `--json`, or nothing after the last.
+    /// Makes the next run. Returns its row as the command line prints it with `--json`, or nothing after the
+    /// last.
     pub fn run_next(&mut self) -> Option<String> {
         let job = *self.jobs.get(self.rows.len())?;
         let row = self.study.run(job, Sampling::Off, false).row;
@@ -75,7 +76,8 @@ impl Task {
         serde_json::to_string(&summary).expect("a summary is JSON")
     }
 
-    /// The page that `slowstart compare --out` writes, once all runs are made. It links to the playground at `base`.
+    /// The page that `slowstart compare --out` writes, once all runs are made. It links to the playground at
+    /// `base`.
     pub fn report(&self, base: &str) -> String {
         let mut curves = Vec::new();
         let mut drawn = Vec::new();
@@ -94,8 +96,8 @@ impl Task {
         about::page(&self.study, &self.rows, &shown, curves, &self.request.text.command(), base, &terms)
     }
 
-    /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with the index
-    /// `run`.
+    /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with
+    /// the index `run`.
     pub fn curves(&self, run: u32, samples: u32) -> Result<String, String> {
         if run >= self.study.runs {
             return Err(format!("found run {run}, expected one below {}", self.study.runs));
@@ -124,7 +126,8 @@ impl Task {
     }
 }
 
-/// The interval that gives about so many samples while a transfer lasts that fills the path: three times its least time.
+/// The interval that gives about so many samples while a transfer lasts that fills the path: three times its
+/// least time.
 fn interval(study: &Study, samples: u32) -> Sampling {
     let least = study.size.map(|bytes| study.path.facts().rate.time_for(slowstart::units::Bytes(bytes)));
     let expected =

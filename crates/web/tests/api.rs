@@ -97,7 +97,8 @@ fn a_capture_has_the_rows_of_replay() {
     wire::write(&mut file, &trace.packets, 0).expect("a Vec takes everything");
     let names = ["standard".to_string(), "hystart".to_string()];
     let answer = json(&analyse("<b>.pcapng", file.clone(), &names, false).expect("a capture"));
-    // Continued in the simulator: the row has the result of each startup, and the page leads to the fitted path.
+    // Continued in the simulator: the row has the result of each startup, and the page leads to the fitted
+    // path.
     let forked = json(&analyse("<b>.pcapng", file.clone(), &names, true).expect("a capture"));
     let fork = &forked["transfers"][0]["fork"];
     assert_eq!(fork["startups"].as_array().map(Vec::len), Some(2), "{}", forked["not_continued"]);

@@ -1,7 +1,7 @@
 //! `slowstart advise`: from recordings of a service to what to load for it, or to leave it alone.
 //!
-//! Nothing is computed here: `replay` says how transfers left slow start, `fit` gives their paths, the simulator runs the startups
-//! over these, and the decision is that of `compare`.
+//! Nothing is computed here: `replay` says how transfers left slow start, `fit` gives their paths, the
+//! simulator runs the startups over these, and the decision is that of `compare`.
 
 mod recorded;
 
@@ -49,10 +49,12 @@ const UNLIKE: f64 = 0.25;
 /// Share of intervals of a trial that may be wrong.
 const ALPHA: f64 = 0.05;
 
-/// Say which startup would serve the users of recorded connections best, how sure that is, and what to do next
+/// Say which startup would serve the users of recorded connections best, how sure that is, and what to do
+/// next
 ///
-/// FILE is anything that `slowstart replay` reads; captures made at the server tell most. Of a folder, all files are read. Each
-/// transfer that filled its path gives a path; the startups run over these paths, and are compared with the one in use.
+/// FILE is anything that `slowstart replay` reads; captures made at the server tell most. Of a folder, all
+/// files are read. Each transfer that filled its path gives a path; the startups run over these paths, and
+/// are compared with the one in use.
 ///
 /// Examples:
 ///   slowstart advise captures/
@@ -134,7 +136,8 @@ struct Advice {
     size_bytes: u64,
     /// The time of the startup advised against the one in use, percent.
     time_percent: Option<Effect>,
-    /// Connections of both arms of a trial together that find this difference with a probability of 80 %; null if none.
+    /// Connections of both arms of a trial together that find this difference with a probability of 80 %;
+    /// null if none.
     trial_connections: Option<u64>,
     initial_windows: Vec<InitialWindow>,
     /// The largest that is no worse in losses, in segments.
@@ -269,7 +272,8 @@ impl Advise {
     }
 
     fn advice(&self, recorded: Recorded, model: &Model, d: &Decision, base: &str) -> Result<Advice> {
-        // Better in something and certainly worse in nothing; what has a price is in the verdict, for the user to weigh.
+        // Better in something and certainly worse in nothing; what has a price is in the verdict, for the
+        // user to weigh.
         let free = |label: &&str| {
             let of = d.standings.iter().find(|s| s.summary.label == **label);
             of.zip(d.baseline()).is_some_and(|(s, base)| d.is_better(&s.summary, &base.summary))
@@ -284,7 +288,8 @@ impl Advise {
             let mean = log.iter().sum::<f64>() / log.len() as f64;
             let variance =
                 log.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (log.len() - 1).max(1) as f64;
-            // Two arms of half of the connections each: the deviation of the difference, times the root of their number.
+            // Two arms of half of the connections each: the deviation of the difference, times the root of
+            // their number.
             needed((1.0 + t.median.mid / 100.0).ln(), 2.0 * variance.sqrt(), ALPHA, Power::Eighty)
         });
         let (initial_windows, largest) = model.initial_windows(chosen)?;
@@ -503,7 +508,8 @@ fn others(a: &Advice) -> Vec<String> {
 struct Model {
     toml: String,
     size: u64,
-    /// As many as there are paths, each over one drawn of them: more would count the same paths as new evidence.
+    /// As many as there are paths, each over one drawn of them: more would count the same paths as new
+    /// evidence.
     runs: u32,
 }
 

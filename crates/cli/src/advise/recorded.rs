@@ -1,4 +1,5 @@
-//! What recordings say: how transfers left slow start, which startup that agrees with, and the paths that they show.
+//! What recordings say: how transfers left slow start, which startup that agrees with, and the paths that
+//! they show.
 
 use crate::table::{Align, Cell, Table};
 use serde::Serialize;
@@ -20,7 +21,8 @@ const BANDS: [(&str, f64); 4] = [
     ("100 to 300 ms", 0.3),
     ("300 ms and more", f64::INFINITY),
 ];
-/// An exit agrees with a startup's if both are within this many least RTTs: a window is seen once a round trip.
+/// An exit agrees with a startup's if both are within this many least RTTs: a window is seen once a round
+/// trip.
 const WITHIN_RTTS: f64 = 1.0;
 
 /// The startups whose rules recorded exits are compared with: those that can observe a connection.

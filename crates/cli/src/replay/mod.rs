@@ -29,13 +29,14 @@ use std::path::{Path, PathBuf};
 
 /// Find when recorded connections left slow start, and when each startup would have
 ///
-/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a measurement of M-Lab (NDT7, tcp-info), iperf3
-/// or flent, the text of iperf3 or nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
-/// zstd. `-` is standard input. Of a folder, all files are read, also those in folders within it. A file that cannot be read
-/// is reported and passed over; the exit status is then 2.
+/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a measurement of M-Lab (NDT7,
+/// tcp-info), iperf3 or flent, the text of iperf3 or nuttcp, the output of `ss -tin`, a trace of
+/// `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or zstd.
+/// `-` is standard input. Of a folder, all files are read, also those in folders within it. A file that
+/// cannot be read is reported and passed over; the exit status is then 2.
 ///
-/// With `--out STORE` several files, or a folder, are read by all processors into a store: one row a transfer, in Parquet.
-/// Started again, only files that are missing or have changed are read.
+/// With `--out STORE` several files, or a folder, are read by all processors into a store: one row a
+/// transfer, in Parquet. Started again, only files that are missing or have changed are read.
 ///
 /// Examples:
 ///   slowstart replay scenarios/captures/download.pcapng.gz
@@ -59,12 +60,12 @@ pub(crate) struct Replay {
     min_bytes: Option<String>,
     #[command(flatten)]
     rows: RowArgs,
-    /// Of one file: folder for rows, samples, and a page for each of the largest transfers. Of several files or a folder:
-    /// the store; an empty or missing folder becomes one
+    /// Of one file: folder for rows, samples, and a page for each of the largest transfers. Of several files
+    /// or a folder: the store; an empty or missing folder becomes one
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Continue the largest transfer in the simulator with each startup, on a path fitted to it; without this argument,
-    /// the same where it is possible, but not in rows
+    /// Continue the largest transfer in the simulator with each startup, on a path fitted to it; without this
+    /// argument, the same where it is possible, but not in rows
     #[arg(long)]
     fork: bool,
     /// Do not continue any transfer in the simulator

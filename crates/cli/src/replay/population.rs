@@ -1,4 +1,5 @@
-//! Many transfers at once, in bounded memory: how they left slow start, and what each startup would have done.
+//! Many transfers at once, in bounded memory: how they left slow start, and what each startup would have
+//! done.
 
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart_lab::report::words::{bytes, number};

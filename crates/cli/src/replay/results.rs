@@ -54,8 +54,8 @@ struct Out {
     samples: JsonLines,
 }
 
-/// The transfers of all files. Memory does not grow with their number: rows are written when a connection is over, and
-/// only the first rows and the largest transfers are kept.
+/// The transfers of all files. Memory does not grow with their number: rows are written when a connection is
+/// over, and only the first rows and the largest transfers are kept.
 pub(super) struct Results<'a> {
     args: &'a Replay,
     several_files: bool,
@@ -165,8 +165,8 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// Reads the largest transfer of a capture again and continues it in the simulator. Its events are kept this time
-    /// only, so that memory does not grow with the number of connections.
+    /// Reads the largest transfer of a capture again and continues it in the simulator. Its events are kept
+    /// this time only, so that memory does not grow with the number of connections.
     pub(super) fn continue_largest(&mut self, options: &Options) -> Result<()> {
         let Some(Place { file, connection, from, .. }) =
             self.place.take().filter(|p| p.file != Path::new("-"))
@@ -283,7 +283,8 @@ impl<'a> Results<'a> {
         print(&render(&tables::predictions(row, wide), wide))
     }
 
-    /// Prints three lines for many transfers and the answer for the largest, and with `--wide` a line for each startup.
+    /// Prints three lines for many transfers and the answer for the largest, and with `--wide` a line for
+    /// each startup.
     fn print_summary(&self) -> Result<()> {
         print_population(&self.population, self.args.wide)?;
         if let Some(row) = &self.continued {

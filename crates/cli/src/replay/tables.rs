@@ -115,7 +115,8 @@ pub(super) fn transfers(rows: &[Transfer], several_files: bool, wide: bool) -> T
     table(&columns, rows.iter().map(line).collect(), wide)
 }
 
-/// The table of what each startup would have done; startups that would have done the same are one line unless it is wide.
+/// The table of what each startup would have done; startups that would have done the same are one line unless
+/// it is wide.
 pub(super) fn predictions(row: &Transfer, wide: bool) -> Table {
     let columns = [
         ("startup", Left, false),

@@ -74,7 +74,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn create() -> Result<Self> {
-        // The folder of temporary files is everybody's: what has the name already may be a link of another user.
+        // The folder of temporary files is everybody's: what has the name already may be a link of another
+        // user.
         let mut n = 0;
         loop {
             let name = format!("slowstart-suite-{}-{n}", std::process::id());
@@ -341,8 +342,8 @@ fn newest(dir: &Path, since: SystemTime) -> Option<PathBuf> {
     all.filter(|p| written(p).is_some()).max_by_key(written)
 }
 
-/// When the startup of the largest transfer of a qlog ended, in seconds since the log's first packet, and with which window.
-/// `None` if the log does not tell; infinite if it did not end.
+/// When the startup of the largest transfer of a qlog ended, in seconds since the log's first packet, and
+/// with which window. `None` if the log does not tell; infinite if it did not end.
 fn exit(file: &Path) -> Result<Option<(f64, Option<u64>)>, EngineError> {
     let named = |e: &dyn std::fmt::Display| failed(format!("--qlog {}: {e}", file.display()));
     let (kind, input) = open(file).map_err(|e| named(&e))?;

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// Compare the simulator with the running Linux kernel over 71 cells, each a path and a congestion control.
 ///
-/// Each cell runs five times on the running kernel behind an emulated path, and five times in the simulator with the same
-/// seeds. Needs root and about an hour. Exit status 1 if a cell differs.
+/// Each cell runs five times on the running kernel behind an emulated path, and five times in the simulator
+/// with the same seeds. Needs root and about an hour. Exit status 1 if a cell differs.
 ///
 /// Examples:
 ///   slowstart validate kernel --cell "100M-10ms-1 cubic"
@@ -31,7 +31,8 @@ pub(crate) struct Kernel {
     cells: Cells,
 }
 
-/// Compare two engines over the cells of `validate kernel`: each figure of the first with the range of the second's runs.
+/// Compare two engines over the cells of `validate kernel`: each figure of the first with the range of the
+/// second's runs.
 ///
 /// A cell that one of them cannot run is skipped, and named. Exit status 1 if a cell differs.
 ///
@@ -53,12 +54,12 @@ struct Cells {
     /// Run only the cells whose name contains this text
     #[arg(long)]
     cell: Option<String>,
-    /// The folder with lte-verizon-short.down, starlink-leocc-A.bw.gz and starlink-leocc-A.delay. Without it the cells
-    /// that need them are skipped
+    /// The folder with lte-verizon-short.down, starlink-leocc-A.bw.gz and starlink-leocc-A.delay. Without it
+    /// the cells that need them are skipped
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Write the rows, and a page with the windows of both engines in one chart per cell, to this folder. If it holds
-    /// finished runs of the same command, the comparison goes on after them
+    /// Write the rows, and a page with the windows of both engines in one chart per cell, to this folder. If
+    /// it holds finished runs of the same command, the comparison goes on after them
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -209,8 +210,9 @@ fn runs_of(
     Ok(all)
 }
 
-/// The folder of `--out`: rows in one order, that of the command's runs. A run that cannot be repeated is kept whole when it
-/// ends, first its samples, then its row, so that a second start of the command goes on after it.
+/// The folder of `--out`: rows in one order, that of the command's runs. A run that cannot be repeated is
+/// kept whole when it ends, first its samples, then its row, so that a second start of the command goes on
+/// after it.
 struct Kept {
     folder: Folder,
     /// Rows of an earlier start.

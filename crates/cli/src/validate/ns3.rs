@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 /// Compare the simulator with ns-3 over dumbbell topologies.
 ///
-/// ns-3 is the Python package `ns3` (pip install ns3); where it is not installed, this says so and exits with status 0.
+/// ns-3 is the Python package `ns3` (pip install ns3); where it is not installed, this says so and exits with
+/// status 0.
 ///
 /// Examples:
 ///   slowstart validate ns3
@@ -141,8 +142,8 @@ fn compare(case: &Case, theirs: &Theirs) -> (Vec<Cell>, bool) {
         (kilo(ours.delivered_bytes), kilo(theirs.seen.delivered_bytes), COUNT, 0),
     ] {
         let agrees = within.agree(ours, theirs);
-        // With several flows, the first are in recovery when the median flow ends its startup: their drops and delivered
-        // bytes are shown, not compared.
+        // With several flows, the first are in recovery when the median flow ends its startup: their drops
+        // and delivered bytes are shown, not compared.
         same &= agrees || (case.flows > 1 && cells.len() > 4);
         cells.push(format!("{theirs:.places$}").into());
         cells.push(format!("{ours:.places$}{}", if agrees { "" } else { " !" }).into());

@@ -1,10 +1,11 @@
-//! A browser that loads pages over one connection: an object, then all others that the page consists of, requested at once,
-//! then a pause (HTTP/2, RFC 9113, without priorities: responses come in the order of the requests).
+//! A browser that loads pages over one connection: an object, then all others that the page consists of,
+//! requested at once, then a pause (HTTP/2, RFC 9113, without priorities: responses come in the order of the
+//! requests).
 //!
-//! Pages follow the HTTP Archive: number of requests and bytes of mobile pages by percentile (Web Almanac 2022, chapter
-//! Page Weight). Only percentiles 10 to 90 are published, so no page is smaller or larger. Ours: a page has the same rank in
-//! both; all its objects come from one server, where real pages take theirs from several; their sizes are shares of an
-//! exponential distribution; the pause is exponential.
+//! Pages follow the HTTP Archive: number of requests and bytes of mobile pages by percentile (Web Almanac
+//! 2022, chapter Page Weight). Only percentiles 10 to 90 are published, so no page is smaller or larger.
+//! Ours: a page has the same rank in both; all its objects come from one server, where real pages take theirs
+//! from several; their sizes are shares of an exponential distribution; the pause is exponential.
 
 use crate::random::Stream;
 use slowstart::units::{Instant, Span};
@@ -35,7 +36,8 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Returns what is requested next, when all before is complete at `now`: when, and the bytes of requests and responses.
+    /// Returns what is requested next, when all before is complete at `now`: when, and the bytes of requests
+    /// and responses.
     pub(super) fn next(&mut self, now: Instant, random: &mut Stream) -> (Instant, u64, u64) {
         let (at, objects) = if self.unrequested.is_empty() {
             let first = self.requested == 0;
@@ -98,7 +100,8 @@ mod tests {
             .map(|objects| (objects.iter().sum::<u64>() / 1000, objects.len()))
             .collect();
         pages.sort_unstable();
-        // Ranks 10 % to 90 % are drawn evenly, so the median page and the quartile lie where they do in the table.
+        // Ranks 10 % to 90 % are drawn evenly, so the median page and the quartile lie where they do in the
+        // table.
         let at = |percentile: usize| pages[(percentile - 10) * 400];
         for (percentile, requests, kilobytes) in [(25, 41, 990), (50, 70, 2019), (75, 102, 4042)] {
             let (found, count) = at(percentile);

@@ -1,5 +1,5 @@
-//! What applications send, and what they do with what arrives. Most connections are limited by their application, not by
-//! the path.
+//! What applications send, and what they do with what arrives. Most connections are limited by their
+//! application, not by the path.
 
 mod browser;
 
@@ -28,8 +28,8 @@ pub enum Kind {
         /// Size of the response, bytes.
         response: u64,
     },
-    /// The same, and then more objects of the same page, each requested a short time after the one before is complete
-    /// (HTTP/1.1 without pipelining). The server closes after the last.
+    /// The same, and then more objects of the same page, each requested a short time after the one before is
+    /// complete (HTTP/1.1 without pipelining). The server closes after the last.
     Objects {
         /// Size of the first request, bytes.
         request: u64,
@@ -86,7 +86,8 @@ pub(crate) struct Action {
     pub(crate) request_at: Option<Instant>,
     /// The receiver has all data of the flow.
     pub(crate) complete: bool,
-    /// The bytes that must be delivered to this end before the application has to act again; 0 to act after each packet.
+    /// The bytes that must be delivered to this end before the application has to act again; 0 to act after
+    /// each packet.
     pub(crate) due: u64,
 }
 
@@ -105,9 +106,11 @@ const SEGMENT: Span = Span::secs(4);
 const AHEAD: u64 = 3;
 /// Mean think time between objects of the web application.
 const THINK_TIME: Span = Span::millis(500);
-/// Mean time from one object of a page to the request of the next: twice the median of `PackMime`'s, which have a long tail.
+/// Mean time from one object of a page to the request of the next: twice the median of `PackMime`'s, which
+/// have a long tail.
 const OBJECT_GAP: Span = Span::millis(112);
-/// Quantiles of response sizes: thousandths and bytes, those of `PackMime`'s downloads (Cao et al., INFOCOM 2004).
+/// Quantiles of response sizes: thousandths and bytes, those of `PackMime`'s downloads (Cao et al., INFOCOM
+/// 2004).
 const SIZES: [(u64, u64); 9] = [
     (0, 273),
     (100, 386),
@@ -142,7 +145,8 @@ pub struct App {
     written: PerEnd<u64>,
     pending: Option<Pending>,
     browser: Browser,
-    /// Objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte arrived.
+    /// Objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte
+    /// arrived.
     objects: Vec<(u64, Instant, Instant)>,
 }
 
@@ -161,8 +165,8 @@ impl App {
         }
     }
 
-    /// Begins the application at the client of an established connection; returns its first exchange, or `None` for an
-    /// application that requests nothing.
+    /// Begins the application at the client of an established connection; returns its first exchange, or
+    /// `None` for an application that requests nothing.
     pub fn begin(&mut self, now: Instant) -> Option<Exchange> {
         self.began = now;
         self.next(now)
@@ -202,13 +206,14 @@ impl App {
         self.browser.took()
     }
 
-    /// The objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte arrived.
+    /// The objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last
+    /// byte arrived.
     pub fn objects(&self) -> &[(u64, Instant, Instant)] {
         &self.objects
     }
 
-    /// Returns what an end of an established connection does after an event. To be called at least when [`Action::due`]
-    /// bytes are delivered and when the peer closes.
+    /// Returns what an end of an established connection does after an event. To be called at least when
+    /// [`Action::due`] bytes are delivered and when the peer closes.
     pub(crate) fn on_event(&mut self, now: Instant, s: &Socket) -> Action {
         let mut action = match self.kind {
             Kind::Bulk { size } => self.transfer(s, size, false),
@@ -281,8 +286,8 @@ impl App {
         }
     }
 
-    /// The time of [`Action::request_at`] has come: returns the bytes of the request for the client to write, or `None` if
-    /// no exchange is under way.
+    /// The time of [`Action::request_at`] has come: returns the bytes of the request for the client to write,
+    /// or `None` if no exchange is under way.
     pub(crate) fn request(&mut self) -> Option<u64> {
         let p = self.pending.as_mut()?;
         self.written[End::Client] += p.exchange.request;

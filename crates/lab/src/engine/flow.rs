@@ -85,8 +85,8 @@ pub struct Flow {
     pub(super) due: PerEnd<u64>,
     /// True for each end whose application has closed.
     pub(super) closed: PerEnd<bool>,
-    /// Copies from `spec` that every packet needs: the end that sends data, the bytes of headers of a full packet, and whether
-    /// drops and delays are counted in [`Truth::impact`].
+    /// Copies from `spec` that every packet needs: the end that sends data, the bytes of headers of a full
+    /// packet, and whether drops and delays are counted in [`Truth::impact`].
     sender: End,
     headers: u8,
     witness: bool,
@@ -101,8 +101,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow to which nothing has happened yet, which sends into these lines. Its random numbers follow from `seed` and
-    /// `number`, which differs for each flow of an engine. Its packets are captured if `captures`, and if it is recorded.
+    /// A flow to which nothing has happened yet, which sends into these lines. Its random numbers follow from
+    /// `seed` and `number`, which differs for each flow of an engine. Its packets are captured if `captures`,
+    /// and if it is recorded.
     pub(super) fn new(
         number: usize,
         flow: FlowId,
@@ -178,8 +179,8 @@ impl Flow {
         self.ends[self.sender.other()].rx.delivered()
     }
 
-    /// True if the engine has nothing to do about the last event of an end: no sender's event to record, no capacity to
-    /// check, and nothing for the application.
+    /// True if the engine has nothing to do about the last event of an end: no sender's event to record, no
+    /// capacity to check, and nothing for the application.
     #[inline]
     pub(super) fn is_quiet(&self, end: End) -> bool {
         let Endpoint { tx, rx, .. } = &self.ends[end];

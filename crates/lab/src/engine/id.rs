@@ -1,6 +1,7 @@
 //! Identifiers of the engine: ends, flows, lines, clocks, and what a pending event stands for.
 //!
-//! Each is a newtype over an integer, so that none can be used in place of another. They cost nothing at run time.
+//! Each is a newtype over an integer, so that none can be used in place of another. They cost nothing at run
+//! time.
 
 use crate::tcp::endpoint::CLOCKS;
 use std::ops::{Index, IndexMut};
@@ -81,8 +82,8 @@ impl FlowId {
     }
 }
 
-/// A line of packets on their way in one direction: twice the index of its extra delay (or, where flows come and go, of
-/// its slot), plus one for the direction from the client to the server.
+/// A line of packets on their way in one direction: twice the index of its extra delay (or, where flows come
+/// and go, of its slot), plus one for the direction from the client to the server.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineId(u32);
 
@@ -123,7 +124,8 @@ impl ClockId {
     /// The clock of the application, which acts at the client.
     pub(super) const APPLICATION: Self = Self(FLOW_CLOCKS as u8 - 1);
 
-    /// The clock for deadline `i` of [`Endpoint::deadlines`](crate::tcp::endpoint::Endpoint::deadlines) of an end.
+    /// The clock for deadline `i` of [`Endpoint::deadlines`](crate::tcp::endpoint::Endpoint::deadlines) of an
+    /// end.
     #[inline]
     pub(super) const fn of(end: End, i: usize) -> Self {
         Self((end as usize * CLOCKS + i) as u8)
@@ -150,8 +152,8 @@ impl ClockId {
     }
 }
 
-/// What a pending event stands for, as a number: an arrival over a line (lines are numbered first), a clock of a flow, or a
-/// departure from a queue.
+/// What a pending event stands for, as a number: an arrival over a line (lines are numbered first), a clock
+/// of a flow, or a departure from a queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source(pub(super) u32);
 

@@ -59,8 +59,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine at time zero. All random numbers follow from `seed`; `gauges` adds the controllers' internal values to each
-    /// sample.
+    /// An engine at time zero. All random numbers follow from `seed`; `gauges` adds the controllers' internal
+    /// values to each sample.
     pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
         let net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
         let mut engine = Self::over(net, sampling, gauges);
@@ -89,13 +89,14 @@ impl Engine {
         }
     }
 
-    /// An engine without flows, for flows that [come](Self::add_flow) and go, at most `slots` at a time. It samples nothing.
+    /// An engine without flows, for flows that [come](Self::add_flow) and go, at most `slots` at a time. It
+    /// samples nothing.
     pub fn with_slots(path: Path, slots: usize, seed: u64) -> Self {
         Self::over(Net::with_slots(path, slots, seed), Sampling::Off, false)
     }
 
-    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later. Returns its slot, or `None` if all are
-    /// taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
+    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later. Returns its slot, or
+    /// `None` if all are taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
     pub fn add_flow(&mut self, spec: FlowSpec, seed: u64) -> Option<FlowId> {
         let unused = FlowId(self.flows.len() as u32);
         let slot = self.free.pop().or_else(|| (unused.index() < self.net.slots()).then_some(unused))?;
@@ -170,7 +171,8 @@ impl Engine {
         self.sort_events();
     }
 
-    /// Runs until `end`, until the first flow has completed its transfer, or until its controller, of a host, is broken.
+    /// Runs until `end`, until the first flow has completed its transfer, or until its controller, of a host,
+    /// is broken.
     pub fn complete(&mut self, end: Instant) {
         // Only a library's can be.
         let foreign = self.flows[0].spec.startup.is_foreign_controller();
@@ -180,8 +182,8 @@ impl Engine {
         self.sort_events();
     }
 
-    /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all events in order of
-    /// time, which is slower (docs/dev/engine.md, "Look-ahead").
+    /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all
+    /// events in order of time, which is slower (docs/dev/engine.md, "Look-ahead").
     pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
         self.advance(end, false, stop);
         self.sort_events();
@@ -192,9 +194,10 @@ impl Engine {
         self.advance(end, false, |_| false);
     }
 
-    /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of the first flow's
-    /// receiving end within the least delay of the path in one batch, then those of the sending end: neither end reads the
-    /// state that the other has reached since, so that the result is the same (docs/dev/engine.md, "Look-ahead").
+    /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of
+    /// the first flow's receiving end within the least delay of the path in one batch, then those of the
+    /// sending end: neither end reads the state that the other has reached since, so that the result is the
+    /// same (docs/dev/engine.md, "Look-ahead").
     fn advance(&mut self, end: Instant, ahead: bool, mut stop: impl FnMut(&Self) -> bool) {
         let receiver = self.flows.first().map_or(End::Client, |f| f.sender().other());
         // A sample after an acknowledgement records the state of both ends at that time.
@@ -209,8 +212,8 @@ impl Engine {
             if first > end || first == Instant::NEVER {
                 break;
             }
-            // No packet that leaves at `first` or later arrives before `first + ahead`. A sample is taken before the events
-            // of its time.
+            // No packet that leaves at `first` or later arrives before `first + ahead`. A sample is taken
+            // before the events of its time.
             let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
             for side in [receiver, receiver.other()] {
                 let late = until + Span(1);
@@ -250,14 +253,14 @@ impl Engine {
         self.net.now = stopped.unwrap_or(self.net.now.max(end));
     }
 
-    /// Puts the recorded events in order of time. They are not where one end ran ahead of the other, and drops are recorded
-    /// when the packet enters the path.
+    /// Puts the recorded events in order of time. They are not where one end ran ahead of the other, and
+    /// drops are recorded when the packet enters the path.
     fn sort_events(&mut self) {
         self.trace.events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     }
 
-    /// Processes the arrivals of a line one after the other, as long as no other source of their end has an event, before
-    /// `until`. Returns the time at which `stop` returned true, if it did.
+    /// Processes the arrivals of a line one after the other, as long as no other source of their end has an
+    /// event, before `until`. Returns the time at which `stop` returned true, if it did.
     #[allow(clippy::inline_always, reason = "compiled for each end (docs/dev/engine.md)")]
     #[inline(always)]
     fn drain_line(
@@ -330,8 +333,8 @@ impl Engine {
         }
     }
 
-    /// Lets the senders of an end continue that waited until packets of theirs left the queue of their own host
-    /// (`tcp_tsq_handler`).
+    /// Lets the senders of an end continue that waited until packets of theirs left the queue of their own
+    /// host (`tcp_tsq_handler`).
     fn resume_throttled(&mut self, end: End) {
         while let Some(flow) = self.net.waiting.take_released() {
             if self.flow(flow).ends[end].tx.is_throttled() {
@@ -341,7 +344,8 @@ impl Engine {
         }
     }
 
-    /// Processes a clock event. It may be stale: the clock was set to another time since, or its deadline has moved.
+    /// Processes a clock event. It may be stale: the clock was set to another time since, or its deadline has
+    /// moved.
     #[inline(never)]
     fn on_clock(&mut self, flow: FlowId, clock: ClockId) {
         let (f, now) = (&mut self.flows[flow.index()], self.net.now);
@@ -405,7 +409,8 @@ impl Engine {
         }
     }
 
-    /// Completes an event of an end: records drops and the sender's events, lets the application act, and sets the clocks.
+    /// Completes an event of an end: records drops and the sender's events, lets the application act, and
+    /// sets the clocks.
     #[inline(never)]
     fn finish_event(&mut self, flow: FlowId, end: End) {
         if !self.net.fates.is_empty() {
@@ -475,8 +480,8 @@ impl Engine {
         }
     }
 
-    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach what its link
-    /// carries in one base RTT.
+    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach
+    /// what its link carries in one base RTT.
     fn check_capacity(&mut self, flow: FlowId) {
         let spec = &self.flow(flow).spec;
         let (now, path) = (self.net.now, &self.net.path);
@@ -564,8 +569,8 @@ impl Engine {
         self.finish_event(id, end);
     }
 
-    /// Limits the receive window of a flow so that its sender can send the first `bytes` bytes of the transfer. The limit
-    /// never decreases.
+    /// Limits the receive window of a flow so that its sender can send the first `bytes` bytes of the
+    /// transfer. The limit never decreases.
     fn limit_window(&mut self, id: FlowId, bytes: u64) {
         let f = &mut self.flows[id.index()];
         let end = f.sender().other();

@@ -1,8 +1,8 @@
 //! Packets on their way between the ends, clocks, and the order of events.
 //!
-//! The elements of a direction compute a packet's arrival when it enters, and packets on their way are kept in the order in
-//! which they arrive. So one pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
-//! lazy: see docs/dev/engine.md, "Events and timers".
+//! The elements of a direction compute a packet's arrival when it enters, and packets on their way are kept
+//! in the order in which they arrive. So one pending event stands for all packets of a line, and the cost of
+//! an event does not grow with the window. Timers are lazy: see docs/dev/engine.md, "Events and timers".
 
 use super::flow::{Control, Flow, Origin};
 use super::id::{ClockId, Destination, Due, End, FlowId, LineId, PerEnd, Source};
@@ -16,7 +16,8 @@ use slowstart::units::{Instant, Span};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A pending event: its time, a tie-breaker and its [`Source`], packed so that one comparison orders two of them.
+/// A pending event: its time, a tie-breaker and its [`Source`], packed so that one comparison orders two of
+/// them.
 type Pending = u128;
 
 /// No event is pending.
@@ -35,8 +36,9 @@ fn kind(s: &Segment) -> Kind {
     }
 }
 
-/// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it. Small fields share words,
-/// so that a packet is written and read in few instructions (docs/dev/engine.md, "Packets on their way").
+/// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it. Small
+/// fields share words, so that a packet is written and read in few instructions (docs/dev/engine.md, "Packets
+/// on their way").
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) sent: Instant,
@@ -44,8 +46,8 @@ pub(super) struct Packet {
     pub(super) seq: u32,
     /// Acknowledgement number and echo, 32 bits each.
     answer: u64,
-    /// From the lowest bit on: window and length, 16 bits each, flags and ECN codepoint, 8 bits each, and one bit that is set if
-    /// its segment is in [`LineQueue::segments`].
+    /// From the lowest bit on: window and length, 16 bits each, flags and ECN codepoint, 8 bits each, and one
+    /// bit that is set if its segment is in [`LineQueue::segments`].
     rest: u64,
 }
 
@@ -145,8 +147,9 @@ impl LineQueue {
         }
     }
 
-    /// Lets an ACK replace the one before it, if that waits for the same release and acknowledges less of the same flow;
-    /// returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US 2004/0213278).
+    /// Lets an ACK replace the one before it, if that waits for the same release and acknowledges less of the
+    /// same flow; returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US
+    /// 2004/0213278).
     pub(super) fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
         if let Some((release, old)) = self.line.last()
             && (release, old.to, old.flags(), old.len(), old.has_segment()) == (at, p.to, p.flags(), 0, false)
@@ -217,8 +220,9 @@ impl Wire for PacketSink<'_> {
 }
 
 impl PacketSink<'_> {
-    /// Sends a train whose packets may be marked, or over a direction with an element that few paths have. It is a function
-    /// of its own so that the code of all other trains stays short (docs/dev/engine.md, "Inlining").
+    /// Sends a train whose packets may be marked, or over a direction with an element that few paths have. It
+    /// is a function of its own so that the code of all other trains stays short (docs/dev/engine.md,
+    /// "Inlining").
     #[inline(never)]
     fn put_special_train(&mut self, queued: Queued, s: Segment, n: u32) {
         let Origin { flow, end, .. } = *self.from;
@@ -284,15 +288,17 @@ pub(super) struct Net {
     pub(super) path: Path,
     /// The time of the current event.
     pub(super) now: Instant,
-    /// The time of the last event at each end: one end may be ahead of the other (docs/dev/engine.md, "Look-ahead").
+    /// The time of the last event at each end: one end may be ahead of the other (docs/dev/engine.md,
+    /// "Look-ahead").
     reached: PerEnd<Instant>,
     seed: u64,
     /// The lines, by [`LineId`].
     pub(super) lines: Vec<LineQueue>,
     /// The extra delay of each pair of lines.
     pub(super) extra: Vec<Span>,
-    /// When the first packet of each line arrives, by pair and sender; [`Instant::NEVER`] if the line is empty. Used for at
-    /// most [`FEW`] pairs, since a heap would be sifted with every packet; with more, arrivals are pending in `clocks`.
+    /// When the first packet of each line arrives, by pair and sender; [`Instant::NEVER`] if the line is
+    /// empty. Used for at most [`FEW`] pairs, since a heap would be sifted with every packet; with more,
+    /// arrivals are pending in `clocks`.
     heads: Vec<PerEnd<Instant>>,
     /// The pending events of each end.
     clocks: PerEnd<BinaryHeap<Reverse<Pending>>>,
@@ -389,9 +395,9 @@ impl Net {
         leaving(&mut self.path, end).least_delay()
     }
 
-    /// Sets the time to the next event of an end, if it is due by `until`. Returns its time and source, and when the next
-    /// event of any other source of that end is due. The event is to be taken by [`Net::take_clock`] and then, if it is not
-    /// a clock's, by [`Net::take_arrival`].
+    /// Sets the time to the next event of an end, if it is due by `until`. Returns its time and source, and
+    /// when the next event of any other source of that end is due. The event is to be taken by
+    /// [`Net::take_clock`] and then, if it is not a clock's, by [`Net::take_arrival`].
     pub(super) fn next(&mut self, end: End, until: Instant) -> Option<(Instant, Source, Instant)> {
         let clock = self.clocks[end].peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), source_of(clock));
@@ -434,8 +440,8 @@ impl Net {
         due
     }
 
-    /// Takes the first packet of a line. The segment of one with [`Packet::has_segment`] is then to be taken by
-    /// [`LineQueue::take_segment`].
+    /// Takes the first packet of a line. The segment of one with [`Packet::has_segment`] is then to be taken
+    /// by [`LineQueue::take_segment`].
     #[inline]
     pub(super) fn take_arrival(&mut self, line: LineId) -> Option<Arrival> {
         let queue = &mut self.lines[line.index()].line;
@@ -446,8 +452,9 @@ impl Net {
         Some(Arrival { packet, next: queue.next().unwrap_or(Instant::NEVER) })
     }
 
-    /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end has an event by
-    /// then (`other` is when the next is due, clocks set since excluded). Returns whether it did.
+    /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end
+    /// has an event by then (`other` is when the next is due, clocks set since excluded). Returns whether it
+    /// did.
     #[inline]
     pub(super) fn continue_line(&mut self, line: LineId, at: Instant, other: Instant) -> bool {
         let end = line.sender().other();
@@ -458,7 +465,8 @@ impl Net {
         first
     }
 
-    /// Makes the arrival of a line's first packet at `at` a pending event; [`Instant::NEVER`] if the line is empty.
+    /// Makes the arrival of a line's first packet at `at` a pending event; [`Instant::NEVER`] if the line is
+    /// empty.
     #[inline]
     pub(super) fn schedule_line(&mut self, line: LineId, at: Instant) {
         match self.heads.get_mut(line.pair()) {
@@ -471,8 +479,8 @@ impl Net {
         }
     }
 
-    /// Captures `n` packets that leave an end of a flow. Takes the segment by value: a reference would force it into memory
-    /// for all callers.
+    /// Captures `n` packets that leave an end of a flow. Takes the segment by value: a reference would force
+    /// it into memory for all callers.
     #[cold]
     fn capture_departure(&mut self, flow: FlowId, end: End, s: Segment, n: u32) {
         let (at, flow, end) = (self.now, flow.0, end as u8);
@@ -521,8 +529,8 @@ impl Net {
         self.arm_if_earlier(i, flow, ClockId::of(end, DELAYED_ACK_CLOCK), at);
     }
 
-    /// Sets a clock to `at` if it is not pending for an earlier time. A clock pending for an earlier time is set again when
-    /// it fires; one pending for a later time fires in vain.
+    /// Sets a clock to `at` if it is not pending for an earlier time. A clock pending for an earlier time is
+    /// set again when it fires; one pending for a later time fires in vain.
     #[inline]
     fn arm_if_earlier(&mut self, i: FlowId, flow: &mut Flow, clock: ClockId, at: Instant) {
         if at < flow.armed[clock.index()] {
@@ -546,8 +554,8 @@ impl Net {
         PacketSink { net: self, from, data: 0 }
     }
 
-    /// Gives an end the state of the interface into which it sends, if the path begins with one: before each call of an
-    /// endpoint.
+    /// Gives an end the state of the interface into which it sends, if the path begins with one: before each
+    /// call of an endpoint.
     #[inline]
     pub(super) fn prepare(&mut self, flow: &mut Flow, end: End) {
         if leaving(&mut self.path, end).is_interface() {
@@ -566,14 +574,15 @@ impl Net {
         }
         let direction = leaving(&mut self.path, end);
         if data > 0 && !direction.has_discipline() {
-            // The last packet of a burst waits longest: as long as a packet sent now would, its own transmission included.
+            // The last packet of a burst waits longest: as long as a packet sent now would, its own
+            // transmission included.
             let wait = direction.queue_delay(now);
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
         }
     }
 
-    /// Calls an endpoint with the time and a sink for its packets; returns the number of data packets that the flow's
-    /// sender sent.
+    /// Calls an endpoint with the time and a sink for its packets; returns the number of data packets that
+    /// the flow's sender sent.
     pub(super) fn call(
         &mut self,
         flow: &mut Flow,
@@ -607,8 +616,8 @@ fn source_of(p: Pending) -> Source {
     Source(p as u32)
 }
 
-/// Packs a pending event. A hash of seed, time and source breaks ties, so that no flow always comes first; packets of one
-/// line keep their order.
+/// Packs a pending event. A hash of seed, time and source breaks ties, so that no flow always comes first;
+/// packets of one line keep their order.
 fn key(seed: u64, at: Instant, source: Source) -> Pending {
     let tie = random::at(seed ^ at.0, u64::from(source.0)) as u32;
     u128::from(at.0) << 64 | u128::from(tie) << 32 | u128::from(source.0)

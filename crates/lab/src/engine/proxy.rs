@@ -1,9 +1,9 @@
-//! A proxy that splits connections (a satellite's performance enhancing proxy, RFC 3135 §2.1): the server's connection ends
-//! at the proxy, which has one of its own to the client, with a bounded buffer between.
+//! A proxy that splits connections (a satellite's performance enhancing proxy, RFC 3135 §2.1): the server's
+//! connection ends at the proxy, which has one of its own to the client, with a bounded buffer between.
 //!
-//! Each leg is an engine of its own. Data that arrives at the proxy is written to the connection to the client at that time;
-//! data that the client acknowledges is removed from the buffer. The free space of the buffer is the receive window offered to
-//! the server.
+//! Each leg is an engine of its own. Data that arrives at the proxy is written to the connection to the
+//! client at that time; data that the client acknowledges is removed from the buffer. The free space of the
+//! buffer is the receive window offered to the server.
 
 use super::{Direction, End, Engine, FlowId, FlowSpec, Sampling};
 use crate::app::Kind as AppKind;
@@ -45,9 +45,9 @@ struct Begin {
 }
 
 impl Proxied {
-    /// A download that is to begin at [`FlowSpec::start`], when its client connects: `spec` is the server's, and `path` lies
-    /// between the proxy and the client. All random numbers follow from `seed`. Packets are captured at the ends of the
-    /// server's leg if `captures`.
+    /// A download that is to begin at [`FlowSpec::start`], when its client connects: `spec` is the server's,
+    /// and `path` lies between the proxy and the client. All random numbers follow from `seed`. Packets are
+    /// captured at the ends of the server's leg if `captures`.
     pub fn new(
         proxy: &ProxySpec,
         path: Path,
@@ -87,8 +87,8 @@ impl Proxied {
         }
     }
 
-    /// Runs until the client has everything, or until `end`. Returns the engine of the server's leg, in which the times of
-    /// the flow are those of the client: its start, milestones, and completion.
+    /// Runs until the client has everything, or until `end`. Returns the engine of the server's leg, in which
+    /// the times of the flow are those of the client: its start, milestones, and completion.
     pub fn complete(mut self, end: Instant) -> Engine {
         loop {
             let server = self.server.as_ref().map_or(Instant::NEVER, |e| e.net.first());
@@ -122,7 +122,8 @@ impl Proxied {
         self.server = Some(server);
     }
 
-    /// Writes the data that has arrived at the proxy to the client's connection, and offers the free space to the server.
+    /// Writes the data that has arrived at the proxy to the client's connection, and offers the free space to
+    /// the server.
     fn forward(&mut self, now: Instant) {
         let Some(server) = &mut self.server else { return };
         let arrived = server.flows[0].delivered();

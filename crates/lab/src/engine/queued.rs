@@ -169,7 +169,8 @@ impl Net {
         self.forward(end, departures);
     }
 
-    /// Puts departures into their lines, records what happened to them, and makes the next one a pending event.
+    /// Puts departures into their lines, records what happened to them, and makes the next one a pending
+    /// event.
     fn forward(&mut self, end: End, mut departures: Vec<Departure>) {
         let is_host = leaving(&mut self.path, end).has_host_queue();
         for d in departures.drain(..) {

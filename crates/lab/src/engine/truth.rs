@@ -1,4 +1,5 @@
-//! What the engine itself observes of a flow, beyond what its endpoints know: the basis of the measures in a row.
+//! What the engine itself observes of a flow, beyond what its endpoints know: the basis of the measures in a
+//! row.
 
 use slowstart::control::Exited;
 use slowstart::units::{Instant, Span};
@@ -9,7 +10,8 @@ pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// Width of the bins in which delivered bytes are counted.
 pub const BIN: Span = Span::millis(10);
 
-/// What the engine observed of a flow. Fields that a packet may change come first (docs/dev/engine.md, "Memory layout").
+/// What the engine observed of a flow. Fields that a packet may change come first (docs/dev/engine.md,
+/// "Memory layout").
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Truth {
@@ -20,7 +22,8 @@ pub struct Truth {
     bin_ends: Instant,
     /// When the bytes in flight of all flows of this direction first reached the capacity of the path.
     pub capacity: Option<Instant>,
-    /// Drops and delays of this flow from [`FlowSpec::impact_from`](super::FlowSpec::impact_from) on, if that is set.
+    /// Drops and delays of this flow from [`FlowSpec::impact_from`](super::FlowSpec::impact_from) on, if that
+    /// is set.
     pub impact: Option<Box<Impact>>,
     /// Bytes in each bin before the current one.
     bins: Vec<u32>,
@@ -44,8 +47,9 @@ pub struct Truth {
     pub completed: Option<Instant>,
     /// When the receiver had the bytes of each of [`MILESTONES`].
     pub milestones: [Option<Instant>; MILESTONES.len()],
-    /// The capacity point by the delay heuristic of the SEARCH thesis (5.2.1): when the one-way delay was last less than
-    /// half the minimum RTT above its minimum, before it first was more than twice the minimum RTT above.
+    /// The capacity point by the delay heuristic of the SEARCH thesis (5.2.1): when the one-way delay was
+    /// last less than half the minimum RTT above its minimum, before it first was more than twice the minimum
+    /// RTT above.
     pub capacity_by_delay: Option<Instant>,
     /// True if the client's handshake with a proxy was given up.
     pub(super) proxy_handshake_failed: bool,
@@ -102,8 +106,8 @@ impl Truth {
     }
 }
 
-/// What another flow does to this one from some time on: drops, and one-way delays above the minimum, counted in classes
-/// of an eighth of an octave from 1 us on.
+/// What another flow does to this one from some time on: drops, and one-way delays above the minimum, counted
+/// in classes of an eighth of an octave from 1 us on.
 #[derive(Clone, Debug)]
 pub struct Impact {
     /// When counting begins, on the clock of the run.
@@ -121,8 +125,8 @@ impl Impact {
         self.counts[(octave as usize * 8 + eighth as usize).min(255)] += 1;
     }
 
-    /// Returns the quantile of delay at `permille` thousandths, as the upper edge of its class: at most an eighth above the
-    /// true value. `None` if nothing arrived.
+    /// Returns the quantile of delay at `permille` thousandths, as the upper edge of its class: at most an
+    /// eighth above the true value. `None` if nothing arrived.
     pub fn quantile(&self, permille: u64) -> Option<Span> {
         let total: u64 = self.counts.iter().sum();
         let rank = total * permille / 1000;
@@ -141,13 +145,14 @@ impl Impact {
 #[repr(C)]
 pub(super) struct OneWay {
     least: Span,
-    /// When the delay was last less than half the minimum RTT above its minimum; [`Instant::NEVER`] once it has been more
-    /// than twice the minimum RTT above.
+    /// When the delay was last less than half the minimum RTT above its minimum; [`Instant::NEVER`] once it
+    /// has been more than twice the minimum RTT above.
     last_below: Instant,
-    /// The minimum RTT that the sender knew when the packet left that arrived last; [`Span::MAX`] before its first sample.
+    /// The minimum RTT that the sender knew when the packet left that arrived last; [`Span::MAX`] before its
+    /// first sample.
     min_rtt: Span,
-    /// Later values of the sender's minimum RTT, and when each became known: packets that left after that have yet to
-    /// arrive.
+    /// Later values of the sender's minimum RTT, and when each became known: packets that left after that
+    /// have yet to arrive.
     min_rtts: VecDeque<(Instant, Span)>,
 }
 
@@ -156,7 +161,8 @@ impl OneWay {
         Self { least: Span::MAX, min_rtt: Span::MAX, min_rtts: VecDeque::new(), last_below: start }
     }
 
-    /// Takes data that left at `sent` and arrives at `now`. With `witness` the delay is counted in [`Truth::impact`].
+    /// Takes data that left at `sent` and arrives at `now`. With `witness` the delay is counted in
+    /// [`Truth::impact`].
     #[inline]
     pub(super) fn record_arrival(&mut self, now: Instant, sent: Instant, witness: bool, truth: &mut Truth) {
         let delay = now.since(sent);

@@ -30,8 +30,8 @@ impl<T: Copy + Default> ArrivalQueue<T> {
         self.queue.push((at, item));
     }
 
-    /// Adds what arrives at `at`, which may be before others in the queue, but after those of the same time. Calls `each`
-    /// for each item that it overtakes.
+    /// Adds what arrives at `at`, which may be before others in the queue, but after those of the same time.
+    /// Calls `each` for each item that it overtakes.
     pub fn insert(&mut self, at: Instant, item: T, mut each: impl FnMut(&T)) {
         self.queue.push((at, item));
         self.queue.advance_last(|(other, item)| {

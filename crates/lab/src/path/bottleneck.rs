@@ -1,5 +1,5 @@
-//! A link whose queue decides late: at dequeue, by flow, or by rate. What it does with a packet is known only when the packet
-//! leaves the queue, so that it needs an event of its own: [`Bottleneck::next`].
+//! A link whose queue decides late: at dequeue, by flow, or by rate. What it does with a packet is known only
+//! when the packet leaves the queue, so that it needs an event of its own: [`Bottleneck::next`].
 
 use slowstart::units::{Bytes, Instant, Span};
 
@@ -25,7 +25,8 @@ pub(super) struct Bottleneck {
     service: Service,
     queue: Queue,
     carrier: Option<Carrier>,
-    /// When the link takes the next packet, or an outage begins that flushes the queue; [`Instant::NEVER`] if no packet waits.
+    /// When the link takes the next packet, or an outage begins that flushes the queue; [`Instant::NEVER`] if
+    /// no packet waits.
     next: Instant,
     /// When the link will have sent the last packet and find the queue empty, which disciplines notice.
     idle: Instant,
@@ -136,7 +137,8 @@ impl Bottleneck {
         }
     }
 
-    /// Sends what may leave the queue up to `now`: each with the time at which its last bit leaves, or its drop.
+    /// Sends what may leave the queue up to `now`: each with the time at which its last bit leaves, or its
+    /// drop.
     pub(super) fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
         while self.next <= now {
             let at = self.next;

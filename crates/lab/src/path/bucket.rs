@@ -1,8 +1,10 @@
-//! Token buckets: as the service of a link or a link of its own (a shaper, which delays), and as a policer, which drops.
+//! Token buckets: as the service of a link or a link of its own (a shaper, which delays), and as a policer,
+//! which drops.
 //!
-//! After `sch_tbf` and `act_police` of Linux 7.3, to the nanosecond: a bucket is full at first, gains its rate and never holds
-//! more than its burst; a packet needs its length in each bucket. Tokens are nanoseconds, and the cost of a packet is cut to
-//! whole ones. The second bucket, of the peak rate, holds one full packet. Departs from Linux: lengths are those of IP packets.
+//! After `sch_tbf` and `act_police` of Linux 7.3, to the nanosecond: a bucket is full at first, gains its
+//! rate and never holds more than its burst; a packet needs its length in each bucket. Tokens are
+//! nanoseconds, and the cost of a packet is cut to whole ones. The second bucket, of the peak rate, holds one
+//! full packet. Departs from Linux: lengths are those of IP packets.
 
 use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span};
 
@@ -150,7 +152,8 @@ mod tests {
             b.take(at, 1500);
             seen.push((at.0 + 9) / 1000);
         }
-        // The second packet 100 us later by the peak rate (nanoseconds are cut off); the third when 1500 bytes have come since the start.
+        // The second packet 100 us later by the peak rate (nanoseconds are cut off); the third when 1500
+        // bytes have come since the start.
         assert_eq!(seen, [0, 100, 1000, 2000]);
     }
 

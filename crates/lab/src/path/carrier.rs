@@ -1,10 +1,10 @@
 //! A second carrier that a mobile network adds while there is much to send: a rate that grows with use.
 //!
-//! Carrier aggregation of LTE: the base station activates a secondary cell once the queue of a device is long; it can be used
-//! 24 ms later if the device had measured it, 34 ms if not (3GPP TS 36.133 §7.7.2), and is deactivated when nothing was sent
-//! on it for `sCellDeactivationTimer` (3GPP TS 36.321 §5.13; 20 to 1280 ms by TS 36.331). At which backlog it is activated is
-//! left to the vendor. Departs from it: the share of the second carrier is the same at all times, and every packet is spread
-//! over both while both are active.
+//! Carrier aggregation of LTE: the base station activates a secondary cell once the queue of a device is
+//! long; it can be used 24 ms later if the device had measured it, 34 ms if not (3GPP TS 36.133 §7.7.2), and
+//! is deactivated when nothing was sent on it for `sCellDeactivationTimer` (3GPP TS 36.321 §5.13; 20 to 1280
+//! ms by TS 36.331). At which backlog it is activated is left to the vendor. Departs from it: the share of
+//! the second carrier is the same at all times, and every packet is spread over both while both are active.
 
 use slowstart::units::{Bytes, Instant, Span};
 

@@ -1,4 +1,5 @@
-//! Delays: constant, periodic, by hand-over, from a trace, and jitter. None of them changes the order of packets.
+//! Delays: constant, periodic, by hand-over, from a trace, and jitter. None of them changes the order of
+//! packets.
 
 use std::sync::Arc;
 
@@ -10,8 +11,9 @@ use crate::random::{self, Stream};
 /// A delay that is a function of time.
 #[derive(Clone, Debug)]
 pub(super) enum Course {
-    /// `amplitude * (1 + sin)`: from none to twice the amplitude, so that the least RTT stays what it was. The turn
-    /// per nanosecond and at the beginning are in 2^-64 of a turn, so that whole turns drop out by themselves.
+    /// `amplitude * (1 + sin)`: from none to twice the amplitude, so that the least RTT stays what it was.
+    /// The turn per nanosecond and at the beginning are in 2^-64 of a turn, so that whole turns drop out by
+    /// themselves.
     Wave { amplitude: Span, step: u64, phase: u64 },
     /// Uniform in `0..=most`, drawn anew each period: satellites that come and go.
     Handover { most: Span, period: Span, phase: Span, seed: u64 },
@@ -45,8 +47,8 @@ const ONE: i64 = 1 << 30;
 
 /// The sine of a turn given in 2^-32 of it, in 2^-30, the same on every machine.
 ///
-/// Over the first quarter, with z from 0 to 1, it is a z - b z^3 + c z^5 with a = pi/2, b = 2a - 5/2, c = a - 3/2:
-/// value and slope right at both ends, and nowhere off by more than 0.04 %.
+/// Over the first quarter, with z from 0 to 1, it is a z - b z^3 + c z^5 with a = pi/2, b = 2a - 5/2, c = a -
+/// 3/2: value and slope right at both ends, and nowhere off by more than 0.04 %.
 fn sine(turn: u32) -> i64 {
     const A: i64 = 1_686_629_713;
     const B: i64 = 2 * A - 5 * ONE / 2;
@@ -96,9 +98,9 @@ impl Jitter {
     }
 }
 
-/// The delay of a crowded Wi-Fi network, drawn for each packet (C4's tests, draft-huitema-ccwg-c4-test): a number of intervals of
-/// a millisecond in which others send, less a part of one, and for a share of the packets a number of retransmissions of
-/// 7.5 ms. A packet does not overtake the one before.
+/// The delay of a crowded Wi-Fi network, drawn for each packet (C4's tests, draft-huitema-ccwg-c4-test): a
+/// number of intervals of a millisecond in which others send, less a part of one, and for a share of the
+/// packets a number of retransmissions of 7.5 ms. A packet does not overtake the one before.
 #[derive(Clone, Debug)]
 pub(super) struct WifiJitter {
     /// The chance of retransmissions, in millionths.
@@ -114,7 +116,8 @@ impl WifiJitter {
     const NO_DEFERRAL: f64 = 0.367_879_441_171_442_33;
     const NO_RETRANSMISSION: f64 = 6.144_212_353_328_21e-6;
 
-    /// With this target for the mean delay: the chance of retransmissions is what exceeds a millisecond, by 90 ms.
+    /// With this target for the mean delay: the chance of retransmissions is what exceeds a millisecond, by
+    /// 90 ms.
     pub(super) fn new(target: Span, stream: Stream) -> Self {
         let over = (target - Self::DEFERRAL).scale(1_000_000, Span::millis(90).0);
         Self { retransmitted: over.0.min(1_000_000) as u32, stream, last: Instant::ZERO }
@@ -202,8 +205,8 @@ mod tests {
         }
     }
 
-    /// The mean of N1 less half a millisecond where it is not 0 (1 - 1/e of the packets) is 0.684 ms; N2 adds 90 ms to a share of
-    /// (target - 1 ms) / 90 ms.
+    /// The mean of N1 less half a millisecond where it is not 0 (1 - 1/e of the packets) is 0.684 ms; N2 adds
+    /// 90 ms to a share of (target - 1 ms) / 90 ms.
     #[test]
     fn wifi_delays_have_their_means() {
         let draws = 200_000;

@@ -26,7 +26,8 @@ impl Ecn {
         }
     }
 
-    /// Returns true if a queue may mark the packet in place of dropping it. A packet that is marked already counts.
+    /// Returns true if a queue may mark the packet in place of dropping it. A packet that is marked already
+    /// counts.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }

@@ -11,8 +11,8 @@
 //! | `300..900kB~-rate` | at the opposite rank: its highest value with the lowest rate |
 //! | <code>a.down\|b.down</code> | one of these traces; as a number it is its place in the list, from 0 |
 //!
-//! Each value is drawn from a stream of its own, named after its key, so that one more distribution in a path leaves the
-//! draws of the others as they were.
+//! Each value is drawn from a stream of its own, named after its key, so that one more distribution in a path
+//! leaves the draws of the others as they were.
 
 use slowstart::units::mul_div;
 
@@ -51,8 +51,8 @@ const COMPOSITE: &[&str] = &["random_drop", "schedule", "drop", "drop_ack"];
 const FILES: &str = "trace";
 /// The most items of a list.
 const MOST_ITEMS: usize = 100;
-/// Above this many of the smallest unit, a value is written in thousands of it: numbers of a path have six decimal
-/// places in 64 bits.
+/// Above this many of the smallest unit, a value is written in thousands of it: numbers of a path have six
+/// decimal places in 64 bits.
 const MANY: u64 = 1_000_000_000_000;
 
 /// What a number counts.
@@ -195,7 +195,8 @@ impl Law {
         (low, self.items.iter().map(|i| i.high).max().unwrap_or_default())
     }
 
-    /// The value at a rank, a fraction of 2^64: items share the ranks by their weights, in the order of the list.
+    /// The value at a rank, a fraction of 2^64: items share the ranks by their weights, in the order of the
+    /// list.
     fn at(&self, rank: u64) -> u64 {
         let total: u64 = self.items.iter().map(|i| i.weight).sum();
         let mut place = u128::from(rank) * u128::from(total);

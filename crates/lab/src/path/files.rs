@@ -1,4 +1,5 @@
-//! Where the files that a path names are found: in a folder, or given as bytes by a caller without a file system.
+//! Where the files that a path names are found: in a folder, or given as bytes by a caller without a file
+//! system.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Loss in bursts: the model of Gilbert and Elliott, as netem's `loss gemodel p r 1-h 1-k` (Linux `sch_netem.c`,
-//! `loss_gilb_ell`, and `q_netem.c` of iproute2 for the defaults).
+//! Loss in bursts: the model of Gilbert and Elliott, as netem's `loss gemodel p r 1-h 1-k` (Linux
+//! `sch_netem.c`, `loss_gilb_ell`, and `q_netem.c` of iproute2 for the defaults).
 //!
 //! Departs from netem: probabilities are in millionths, not in 2^-32.
 
@@ -27,7 +27,8 @@ impl Probabilities {
     pub(super) const EXPECTED: &'static str =
         "up to four shares p,r,1-h,1-k of netem's gemodel, p and r above 0, such as 1%,10%,70%,0.1%";
 
-    /// Parses `p [r [1-h [1-k]]]`, separated by commas or spaces; by default r is 1-p, 1-h is 100 % and 1-k is 0.
+    /// Parses `p [r [1-h [1-k]]]`, separated by commas or spaces; by default r is 1-p, 1-h is 100 % and 1-k
+    /// is 0.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let shares = quantity::words(text).map(quantity::share).collect::<Option<Vec<_>>>()?;
         let to_bad = *shares.first()?;
@@ -42,8 +43,8 @@ impl Probabilities {
     }
 }
 
-/// Drops packets with a probability that depends on a state, which changes from packet to packet. It begins in the good
-/// state, as netem does.
+/// Drops packets with a probability that depends on a state, which changes from packet to packet. It begins
+/// in the good state, as netem does.
 #[derive(Clone, Debug)]
 pub(super) struct GilbertElliott {
     probabilities: Probabilities,
@@ -56,7 +57,8 @@ impl GilbertElliott {
         Self { probabilities, bad: false, stream }
     }
 
-    /// Returns true if this packet is lost. The state changes first, but the packet is judged by the state that it met.
+    /// Returns true if this packet is lost. The state changes first, but the packet is judged by the state
+    /// that it met.
     pub(super) fn drops(&mut self) -> bool {
         let Probabilities { to_bad, to_good, lost_in_bad, lost_in_good } = self.probabilities;
         if self.bad {
@@ -103,7 +105,8 @@ mod tests {
         let pair = (1.0 - in_bad) * good * ((1.0 - p) * good + p * bad)
             + in_bad * bad * (r * good + (1.0 - r) * bad);
         let count = |found: usize| found as f64 / n as f64;
-        // The states of packets k apart are correlated by (1 - p - r)^k, which widens the variance of a mean by this.
+        // The states of packets k apart are correlated by (1 - p - r)^k, which widens the variance of a mean
+        // by this.
         let widened = (1.0 + (1.0 - p - r)) / (1.0 - (1.0 - p - r));
         for (what, found, want) in [
             ("share", count(lost.iter().filter(|l| **l).count()), share),
@@ -116,7 +119,8 @@ mod tests {
 
     #[test]
     fn bursts_and_gaps_are_geometric() {
-        // Gilbert's simple model, in which the bad state loses all: runs of losses have mean 1/r, runs between 1/p.
+        // Gilbert's simple model, in which the bad state loses all: runs of losses have mean 1/r, runs
+        // between 1/p.
         let lost = fates("5%,25%", 2_000_000);
         for (state, stay) in [(true, 0.75_f64), (false, 0.95)] {
             let runs: Vec<usize> =
@@ -124,7 +128,8 @@ mod tests {
             // Without the first and the last run, which may be cut.
             let runs = &runs[1..runs.len() - 1];
             let n = runs.len() as f64;
-            // Lengths 1 to 10 and the rest: chi-squared with ten degrees of freedom is above 29.59 once in a thousand.
+            // Lengths 1 to 10 and the rest: chi-squared with ten degrees of freedom is above 29.59 once in a
+            // thousand.
             let mut found = [0.0; 11];
             for len in runs {
                 found[(len - 1).min(10)] += 1.0;

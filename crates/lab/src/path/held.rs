@@ -1,4 +1,5 @@
-//! The packets that a direction holds, for engines that carry packets of their own: the emulator's bytes, QUIC datagrams.
+//! The packets that a direction holds, for engines that carry packets of their own: the emulator's bytes,
+//! QUIC datagrams.
 
 use slowstart::units::{Instant, Span};
 
@@ -20,8 +21,8 @@ impl<T> Default for Held<T> {
 }
 
 impl<T> Held<T> {
-    /// Sends a packet at `now` into `direction`. Adds to `out` what leaves its queue by then: without a discipline, that is
-    /// this packet.
+    /// Sends a packet at `now` into `direction`. Adds to `out` what leaves its queue by then: without a
+    /// discipline, that is this packet.
     pub fn send(
         &mut self,
         direction: &mut Direction,

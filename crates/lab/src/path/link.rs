@@ -1,7 +1,8 @@
 //! The link and the queue before it.
 //!
-//! A packet leaves the queue when its service begins, so one in service does not count. Its departure is computed when it
-//! enters: the queue is a list of service times, and each query first removes those that have passed.
+//! A packet leaves the queue when its service begins, so one in service does not count. Its departure is
+//! computed when it enters: the queue is a list of service times, and each query first removes those that
+//! have passed.
 
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::HostQueue;
@@ -23,7 +24,8 @@ pub(super) enum Limit {
     Time(Span),
 }
 
-/// The active queue management of the SEARCH thesis' GEO gateway (5.1.1): above a backlog, a random share is dropped.
+/// The active queue management of the SEARCH thesis' GEO gateway (5.1.1): above a backlog, a random share is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(super) struct RandomDrop {
     /// The share, in millionths.
@@ -171,8 +173,8 @@ impl Link {
         Self { service, queue }
     }
 
-    /// Marks ECN-capable packets that wait longer than `above`: the step of DCTCP (RFC 8257 §3.1) and of the L4S queue of
-    /// RFC 9332, in time.
+    /// Marks ECN-capable packets that wait longer than `above`: the step of DCTCP (RFC 8257 §3.1) and of the
+    /// L4S queue of RFC 9332, in time.
     pub(super) fn with_marks(mut self, above: Option<Span>) -> Self {
         self.queue.mark_above = above;
         self

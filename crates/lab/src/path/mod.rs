@@ -1,14 +1,14 @@
 //! Network paths: two directions, each a chain of elements.
 //!
-//! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its loss, is
-//! therefore computed when it enters, and needs no further event. Only a queue discipline decides later: its direction
-//! says when ([`Direction::next`]). All elements but reordering and a second route keep the
-//! order of packets.
+//! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its
+//! loss, is therefore computed when it enters, and needs no further event. Only a queue discipline decides
+//! later: its direction says when ([`Direction::next`]). All elements but reordering and a second route keep
+//! the order of packets.
 //!
-//! The order of a direction is: scripted losses, the sender's own interface, a policer, the link with its queue and its outages, losses at hand-overs and in
-//! fades, delays, jitter, random losses (after the link, whose capacity the lost packets use), reordering, aggregation,
-//! duplication. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
-//! to run, with all random values from the seed.
+//! The order of a direction is: scripted losses, the sender's own interface, a policer, the link with its
+//! queue and its outages, losses at hand-overs and in fades, delays, jitter, random losses (after the link,
+//! whose capacity the lost packets use), reordering, aggregation, duplication. A [`PathSpec`] is a path as
+//! written; [`PathSpec::build`] makes one to run, with all random values from the seed.
 
 mod aggregate;
 mod arrivals;
@@ -168,8 +168,8 @@ impl Element {
         }
     }
 
-    /// The same for elements that few paths have. Takes what it uses by value: a reference would force the packet's properties
-    /// into memory for all others.
+    /// The same for elements that few paths have. Takes what it uses by value: a reference would force the
+    /// packet's properties into memory for all others.
     #[inline(never)]
     fn pass_rare(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
         let lost = match self {
@@ -195,7 +195,8 @@ impl Element {
 /// One direction of a path.
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of the link now.
+    /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of
+    /// the link now.
     scripts: Vec<Script>,
     /// Drops before the link.
     policer: Option<Box<Buckets>>,
@@ -207,7 +208,8 @@ pub struct Direction {
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
-    /// True if it has no scripts, queue discipline, policer, outage or marks, does not disorder, and filters no ACKs.
+    /// True if it has no scripts, queue discipline, policer, outage or marks, does not disorder, and filters
+    /// no ACKs.
     simple: bool,
     /// True if packets may overtake each other or arrive twice.
     disorders: bool,
@@ -215,8 +217,8 @@ pub struct Direction {
     duplicates: Option<Loss>,
     /// Of the ACKs of a connection that wait for the same release, the newest replaces those before it.
     filters: bool,
-    /// The rate of the sender's own interface, if that is the link or lies before it, and the space of its queue in the second
-    /// case.
+    /// The rate of the sender's own interface, if that is the link or lies before it, and the space of its
+    /// queue in the second case.
     interface: Option<(Rate, Bytes)>,
     /// The highest rate that its routers grant to a Quick-Start request.
     grants: Option<Rate>,
@@ -248,8 +250,8 @@ impl Direction {
         self.simple
     }
 
-    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most paths have, for a
-    /// packet that is not ECN-capable.
+    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most
+    /// paths have, for a packet that is not ECN-capable.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn pass_simple(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
@@ -278,8 +280,8 @@ impl Direction {
         self.disorders
     }
 
-    /// Returns true if the packet that passed last arrives twice, both at the same time. To be called once for each packet
-    /// that was not dropped.
+    /// Returns true if the packet that passed last arrives twice, both at the same time. To be called once
+    /// for each packet that was not dropped.
     pub fn draws_copy(&mut self) -> bool {
         self.duplicates.as_mut().is_some_and(Loss::drops)
     }
@@ -320,8 +322,8 @@ impl Direction {
         self.bottleneck.is_some()
     }
 
-    /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to `out`: this
-    /// packet, or others, with their arrivals or drops. Arrivals are in order.
+    /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to
+    /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order.
     pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         let admitted = match self.run_scripts(now, p) {
             Ok(()) if !self.has_host_queue() => self.police(now, p),
@@ -338,7 +340,8 @@ impl Direction {
         self.carry(out, first);
     }
 
-    /// When the queue next has something to do. Law: [`Direction::serve`] at that time adds a departure at least.
+    /// When the queue next has something to do. Law: [`Direction::serve`] at that time adds a departure at
+    /// least.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         self.bottleneck.as_ref()?.next()
@@ -376,8 +379,8 @@ impl Direction {
         }
     }
 
-    /// Takes a packet that left the sender's own interface at `now` through policer and link. Its wait is then that at the
-    /// link.
+    /// Takes a packet that left the sender's own interface at `now` through policer and link. Its wait is
+    /// then that at the link.
     #[cold]
     fn pass_link_behind(
         &mut self,
@@ -405,7 +408,8 @@ impl Direction {
         self.filters
     }
 
-    /// Returns true if packets enter the queue of an interface of the sender's own, with the link of the path behind it.
+    /// Returns true if packets enter the queue of an interface of the sender's own, with the link of the path
+    /// behind it.
     pub fn has_host_queue(&self) -> bool {
         self.bottleneck.is_some() && self.link.is_some()
     }
@@ -427,12 +431,14 @@ impl Direction {
         Some(Interface { queue, room, rate, held, throttled: false })
     }
 
-    /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do not support it.
+    /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do
+    /// not support it.
     pub fn grant(&self, request: u8) -> u8 {
         self.grants.map_or(0, |most| request.min(quick_start::rate_code(most)))
     }
 
-    /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
+    /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before
+    /// the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
         match (&mut self.link, &mut self.outage) {
             (Some(link), Some(outage)) => outage.backlog(link, now),
@@ -441,8 +447,9 @@ impl Direction {
         }
     }
 
-    /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that includes the wait for
-    /// the next opportunity. With a queue discipline it is what all that waits needs, although some leave earlier.
+    /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that
+    /// includes the wait for the next opportunity. With a queue discipline it is what all that waits needs,
+    /// although some leave earlier.
     #[inline]
     pub fn queue_delay(&self, now: Instant) -> Span {
         if self.simple {
@@ -460,8 +467,8 @@ impl Direction {
         }
     }
 
-    /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
-    /// no link.
+    /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`;
+    /// [`Bytes::MAX`] if there is no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         let link = match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.capacity(link, from, to),
@@ -481,13 +488,14 @@ pub struct Path {
     pub back: Direction,
     /// Its true rate, delay and buffer.
     pub facts: PathFacts,
-    /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path draws none.
+    /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path
+    /// draws none.
     pub drawn: BTreeMap<String, f64>,
 }
 
 impl Path {
-    /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight that fills the
-    /// path. Where the rate is constant it does not depend on `now`.
+    /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight
+    /// that fills the path. Where the rate is constant it does not depend on `now`.
     pub fn bytes_per_rtt(&self, now: Instant, rtt: Span) -> Bytes {
         if self.facts.variable { self.forward.capacity(now, now + rtt) } else { self.facts.rate.over(rtt) }
     }
@@ -496,15 +504,15 @@ impl Path {
 /// The true properties of a path, known to the simulator and hidden from the hosts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathFacts {
-    /// The mean rate of the forward link: over a trace's period; over a schedule, whose last step counts as long as the
-    /// one before it.
+    /// The mean rate of the forward link: over a trace's period; over a schedule, whose last step counts as
+    /// long as the one before it.
     pub rate: Rate,
     /// The least two-way propagation delay, without transmission.
     pub base_rtt: Span,
     /// Rate times base RTT, in bytes of IP packets.
     pub bdp: Bytes,
-    /// The limit of the forward queue, in bytes of IP packets (of 1500 bytes where the limit is in packets, at the
-    /// mean rate where it is in time); `None` if there is no limit.
+    /// The limit of the forward queue, in bytes of IP packets (of 1500 bytes where the limit is in packets,
+    /// at the mean rate where it is in time); `None` if there is no limit.
     pub buffer: Option<Bytes>,
     /// True if the rate varies over time.
     pub variable: bool,

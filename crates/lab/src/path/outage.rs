@@ -1,7 +1,8 @@
 //! Outages: times in which a direction carries nothing. Its queue is kept, or flushed.
 //!
-//! Where the queue is kept, the clock of the link stands still during an outage, so that whatever the link is (a rate, a
-//! schedule or a trace) continues afterwards where it stopped. [`Times`] translates between the two clocks.
+//! Where the queue is kept, the clock of the link stands still during an outage, so that whatever the link is
+//! (a rate, a schedule or a trace) continues afterwards where it stopped. [`Times`] translates between the
+//! two clocks.
 
 use super::link::Link;
 use super::{Cause, Dropped, PacketInfo, quantity};
@@ -23,7 +24,8 @@ impl OutageSpec {
     /// What a value looks like.
     pub(super) const EXPECTED: &'static str = "when, how long and how often, longer apart than they last, and queue=kept or queue=flushed, such as at=5s,for=300ms,every=15s,queue=kept";
 
-    /// Parses `at=5s,for=300ms,every=15s,queue=kept`. `for` and `queue` are required, and one of `at` and `every`.
+    /// Parses `at=5s,for=300ms,every=15s,queue=kept`. `for` and `queue` are required, and one of `at` and
+    /// `every`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (mut at, mut lasts, mut every, mut flushes) = (None, None, None, None);
         let mut words = quantity::words(text);
@@ -59,7 +61,8 @@ struct Times {
 }
 
 impl Times {
-    /// The number of outages that began before `t` or at `t`, if there was one, and the time since the last of them did.
+    /// The number of outages that began before `t` or at `t`, if there was one, and the time since the last
+    /// of them did.
     fn last(&self, t: Instant) -> Option<(u64, Span)> {
         let since = t.0.checked_sub(self.first.0)?;
         Some((since / self.every.0 + 1, Span(since % self.every.0)))
@@ -76,7 +79,8 @@ impl Times {
         t - down
     }
 
-    /// The time at which the link's clock shows `t`: the first if `ends`, before an outage at that time, else the last.
+    /// The time at which the link's clock shows `t`: the first if `ends`, before an outage at that time, else
+    /// the last.
     fn time(&self, t: Instant, ends: bool) -> Instant {
         let Some(since) = t.0.checked_sub(self.first.0 + u64::from(ends)) else { return t };
         t + self.lasts * (since / (self.every - self.lasts).0 + 1)
@@ -122,12 +126,14 @@ impl Outage {
         self.flushes && self.times.during(t)
     }
 
-    /// The beginning of the first outage at `t` or later that flushes the queue; [`Instant::NEVER`] if none does.
+    /// The beginning of the first outage at `t` or later that flushes the queue; [`Instant::NEVER`] if none
+    /// does.
     pub(super) fn next_flush(&self, t: Instant) -> Instant {
         if self.flushes { self.times.next(t) } else { Instant::NEVER }
     }
 
-    /// When the link is ready, at `now` or later and not in an outage; `ready` computes that on the link's clock.
+    /// When the link is ready, at `now` or later and not in an outage; `ready` computes that on the link's
+    /// clock.
     pub(super) fn after(&self, now: Instant, ready: impl FnOnce(Instant) -> Instant) -> Instant {
         self.times.time(ready(self.times.link_time(now)), false).max(now)
     }
@@ -201,7 +207,8 @@ mod tests {
         Instant::ZERO + Span::millis(ms)
     }
 
-    /// When packets arrive that are sent at these milliseconds over 12 Mbit/s, a packet a millisecond; -1 if lost.
+    /// When packets arrive that are sent at these milliseconds over 12 Mbit/s, a packet a millisecond; -1 if
+    /// lost.
     fn arrivals(outage: &str, sent: &[u64]) -> Vec<i64> {
         let line = format!("rate=12Mbit rtt=2us queue=infinite ack_jitter=0 outage={outage}");
         let mut path = PathSpec::load(&line, None).expect("valid").build(1);
@@ -234,8 +241,8 @@ mod tests {
     #[test]
     fn a_kept_queue_goes_on_afterwards() {
         let got = arrivals("at=2ms,for=10ms,every=100ms,queue=kept", &[0, 0, 0, 5, 12, 101, 101]);
-        // Two leave before the outage at 2 ms; the third and what came meanwhile leave from 12 ms on. The next outage is
-        // at 102 ms, when one has left.
+        // Two leave before the outage at 2 ms; the third and what came meanwhile leave from 12 ms on. The
+        // next outage is at 102 ms, when one has left.
         assert_eq!(got, [1, 2, 13, 14, 15, 102, 113]);
     }
 

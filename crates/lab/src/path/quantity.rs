@@ -1,5 +1,5 @@
-//! Parses quantities: `100Mbit`, `40ms`, `36MB`, `1%`. A parser returns `None` for anything else; its caller knows the key and
-//! reports what was expected.
+//! Parses quantities: `100Mbit`, `40ms`, `36MB`, `1%`. A parser returns `None` for anything else; its caller
+//! knows the key and reports what was expected.
 
 use slowstart::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
 
@@ -112,8 +112,8 @@ pub(super) fn places(text: &str) -> Option<Vec<(u64, u64)>> {
     Some(ranges)
 }
 
-/// Rates from moments on, as `0s:12Mbit,7s:48Mbit`: from 0 s, in order of time. A rate may be `0bit` (an outage),
-/// but not the last, which holds for ever.
+/// Rates from moments on, as `0s:12Mbit,7s:48Mbit`: from 0 s, in order of time. A rate may be `0bit` (an
+/// outage), but not the last, which holds for ever.
 pub(super) fn schedule(text: &str) -> Option<Vec<(Instant, Rate)>> {
     let mut steps: Vec<(Instant, Rate)> = Vec::new();
     for part in text.split(',') {

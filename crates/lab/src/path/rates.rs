@@ -6,8 +6,8 @@ use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span};
 
 use crate::random;
 
-/// What a byte costs. At `r` bit/s a nanosecond does `r` units of work, so a byte is 8 bits times the nanoseconds in
-/// a second: whole numbers at any rate.
+/// What a byte costs. At `r` bit/s a nanosecond does `r` units of work, so a byte is 8 bits times the
+/// nanoseconds in a second: whole numbers at any rate.
 const WORK_PER_BYTE: u64 = 8 * NS_PER_S;
 
 /// The rate as a function of time.
@@ -45,10 +45,11 @@ pub(super) struct Rates {
     until: Instant,
     /// The last packet ends here ...
     free: Instant,
-    /// ... and this much work later, less than a nanosecond's: carried over, or a long run would gain on the rate.
+    /// ... and this much work later, less than a nanosecond's: carried over, or a long run would gain on the
+    /// rate.
     carry: u64,
-    /// What the last packet took at this rate: its bytes ([`NONE`] if there was none), whole nanoseconds, and work beyond.
-    /// Packets are mostly of one size, and a division is what a packet costs most here.
+    /// What the last packet took at this rate: its bytes ([`NONE`] if there was none), whole nanoseconds, and
+    /// work beyond. Packets are mostly of one size, and a division is what a packet costs most here.
     last: (u32, u64, u64),
 }
 

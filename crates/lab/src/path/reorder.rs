@@ -41,8 +41,8 @@ impl Reordering {
     }
 }
 
-/// Lets some packets overtake those before them: all packets are delayed but for those drawn (Linux `sch_netem.c`,
-/// `netem_enqueue`).
+/// Lets some packets overtake those before them: all packets are delayed but for those drawn (Linux
+/// `sch_netem.c`, `netem_enqueue`).
 #[derive(Clone, Debug)]
 pub(super) struct Reorder {
     rule: Reordering,
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn the_share_and_the_gap_have_their_closed_forms() {
         let n = 1_000_000;
-        // Of each cycle, gap - 1 packets are delayed before the first candidate; the candidates until the first that goes
-        // at once are geometric. So the share is 1 / (gap - 1 + 1/p).
+        // Of each cycle, gap - 1 packets are delayed before the first candidate; the candidates until the
+        // first that goes at once are geometric. So the share is 1 / (gap - 1 + 1/p).
         for (text, p, gap) in [("25%,delay=10ms", 0.25, 1.0), ("25%,gap=5,delay=10ms", 0.25, 5.0)] {
             let found = immediate(text, n).iter().filter(|x| **x).count() as f64;
             let (cycle, variance): (f64, f64) = (gap - 1.0 + 1.0 / p, (1.0 - p) / (p * p));
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn correlated_draws_follow_each_other() {
-        // The draws are an autoregressive series: neighbours have the correlation given, and the variance falls to
-        // (1 - c) / (1 + c) of that of a uniform draw.
+        // The draws are an autoregressive series: neighbours have the correlation given, and the variance
+        // falls to (1 - c) / (1 + c) of that of a uniform draw.
         let rule = Reordering::parse("25%,50%,delay=10ms").expect("valid");
         let mut element = Reorder::new(rule, Stream::named(1, "reorder"));
         let draws: Vec<f64> = (0..400_000).map(|_| f64::from(element.draw()) / 1e6).collect();

@@ -1,7 +1,7 @@
 //! Reads paths: TOML files, one line of `key=value`, or the name of a built-in path.
 //!
-//! The keys are the same in all three. All values are checked and all files are read when a path is loaded, so that building
-//! one cannot fail.
+//! The keys are the same in all three. All values are checked and all files are read when a path is loaded,
+//! so that building one cannot fail.
 
 mod build;
 mod builtin;
@@ -114,10 +114,10 @@ pub struct PathSpec {
     default_jitter: Option<Span>,
 }
 impl PathSpec {
-    /// Loads the path that `arg` names: a built-in path, a file `*.toml`, or a line such as `rate=100Mbit rtt=40ms
-    /// queue=1bdp`. The first word of a line may name a built-in path or a file, whose keys the others replace or add to:
-    /// `geo rate=50Mbit`. Relative names of files are looked for in `root`, or else in the current directory; those within a
-    /// TOML file, in that file's folder.
+    /// Loads the path that `arg` names: a built-in path, a file `*.toml`, or a line such as
+    /// `rate=100Mbit rtt=40ms queue=1bdp`. The first word of a line may name a built-in path or a file, whose
+    /// keys the others replace or add to: `geo rate=50Mbit`. Relative names of files are looked for in
+    /// `root`, or else in the current directory; those within a TOML file, in that file's folder.
     pub fn load(arg: &str, root: Option<&fs_path::Path>) -> Result<Self, PathError> {
         Self::load_from(arg, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
     }
@@ -157,7 +157,8 @@ impl PathSpec {
         self.facts
     }
 
-    /// Each value that runs draw: the name of its field in rows, and its distribution as written. Empty for a fixed path.
+    /// Each value that runs draw: the name of its field in rows, and its distribution as written. Empty for a
+    /// fixed path.
     pub fn distributions(&self) -> Vec<(&str, &str)> {
         let laws = self.ensemble.iter().flat_map(|e| &e.laws);
         laws.map(|law| (law.name.as_str(), law.text.as_str())).collect()
@@ -178,7 +179,8 @@ impl PathSpec {
         self.fixed.as_deref()
     }
 
-    /// The ACK jitter of one packet time that a path has by default if it draws nothing; `ack_jitter=0` turns it off.
+    /// The ACK jitter of one packet time that a path has by default if it draws nothing; `ack_jitter=0` turns
+    /// it off.
     pub const fn default_jitter(&self) -> Option<Span> {
         self.default_jitter
     }
@@ -193,8 +195,9 @@ impl PathSpec {
         self.least_rate
     }
 
-    /// The most bytes that may be on the path and in its queue before it drops any, of all paths that a run may draw: the BDP,
-    /// and what the queue holds or the backlog from which it drops at random. A queue without a limit counts as empty.
+    /// The most bytes that may be on the path and in its queue before it drops any, of all paths that a run
+    /// may draw: the BDP, and what the queue holds or the backlog from which it drops at random. A queue
+    /// without a limit counts as empty.
     pub const fn most_held(&self) -> Bytes {
         self.most_held
     }
@@ -290,9 +293,9 @@ impl PathSpec {
         Ok(spec)
     }
 
-    /// Gives a path that draws nothing ACK jitter of one packet time, unless its `ack_jitter` is set. Without it every run is
-    /// the same, and ties at a full queue come out the same way each time, as they do on no network (Floyd and Jacobson, On
-    /// Traffic Phase Effects in Packet-Switched Gateways, 1992).
+    /// Gives a path that draws nothing ACK jitter of one packet time, unless its `ack_jitter` is set. Without
+    /// it every run is the same, and ties at a full queue come out the same way each time, as they do on no
+    /// network (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
     fn jitter_by_default(&mut self) {
         let drawn = |d: &DirectionSpec| {
             d.jitter > Span::ZERO

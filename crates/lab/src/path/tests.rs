@@ -129,7 +129,8 @@ proptest! {
         }
     }
 
-    /// Packets are conserved: each arrives once, twice, or not at all with a drop; none before its least delay.
+    /// Packets are conserved: each arrives once, twice, or not at all with a drop; none before its least
+    /// delay.
     #[test]
     fn disorder_loses_nothing(
         line in any_line(), disorders in prop::sample::subsequence(DISORDERS, 0..=DISORDERS.len()),
@@ -166,8 +167,9 @@ proptest! {
         }
     }
 
-    /// `next()` announces each departure, packets are conserved and leave in order, those of one flow in the order in
-    /// which they came; a mark is only for a packet that takes one; nothing leaves faster than the link.
+    /// `next()` announces each departure, packets are conserved and leave in order, those of one flow in the
+    /// order in which they came; a mark is only for a packet that takes one; nothing leaves faster than the
+    /// link.
     #[test]
     fn disciplines_announce_and_conserve(
         link in prop::sample::select(LINKS),

@@ -1,8 +1,9 @@
 //! Traces from files: packet opportunities in the form of Mahimahi, and delays by the slot.
 //!
-//! An opportunity trace has one line for each opportunity to send 1500 bytes: its time in milliseconds. The trace repeats
-//! with a period of its last time. As in Mahimahi's `LinkQueue`, an opportunity serves only packets that came before
-//! it, carries as many of them as fit, part of the next one too, and is lost when none waits.
+//! An opportunity trace has one line for each opportunity to send 1500 bytes: its time in milliseconds. The
+//! trace repeats with a period of its last time. As in Mahimahi's `LinkQueue`, an opportunity serves only
+//! packets that came before it, carries as many of them as fit, part of the next one too, and is lost when
+//! none waits.
 //!
 //! Departs from Mahimahi: counts IP packets against 1500 bytes, not TUN frames (4 bytes longer) against 1504.
 
@@ -105,8 +106,8 @@ impl Trace {
         Rate::new(bytes, self.period()).unwrap_or_default()
     }
 
-    /// The first opportunity later than `t` nanoseconds after the start of the trace: the start of its period, and its
-    /// index in the trace. `rounds * times.len() + place` opportunities come before it.
+    /// The first opportunity later than `t` nanoseconds after the start of the trace: the start of its
+    /// period, and its index in the trace. `rounds * times.len() + place` opportunities come before it.
     fn after(&self, t: u64) -> (u64, usize) {
         let period = self.period().0;
         let (round, within) = (t / period, t % period);
@@ -127,7 +128,8 @@ pub(super) struct Opportunities {
     trace: Arc<Trace>,
     /// The position in the trace at which the run starts.
     offset: Span,
-    /// The next opportunity, or the current one while bytes of it are left: the start of its period, and its index.
+    /// The next opportunity, or the current one while bytes of it are left: the start of its period, and its
+    /// index.
     round: u64,
     place: usize,
     /// Bytes left of that opportunity, above zero.
@@ -154,7 +156,8 @@ impl Opportunities {
         self.time(round, place)
     }
 
-    /// Sends a packet that arrives now, after all earlier packets. Returns the time at which its last byte leaves.
+    /// Sends a packet that arrives now, after all earlier packets. Returns the time at which its last byte
+    /// leaves.
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         if self.time(self.round, self.place) <= now {
             (self.round, self.place) = self.trace.after((now + self.offset).0);
@@ -373,8 +376,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).expect("to be removed");
     }
 
-    /// The committed trace has (m^2 / 7) mod 4 opportunities in each millisecond m from 1 to 500; its twin of delays
-    /// has 20 + (7 s mod 30) ms in each slot s from 0 to 49.
+    /// The committed trace has (m^2 / 7) mod 4 opportunities in each millisecond m from 1 to 500; its twin of
+    /// delays has 20 + (7 s mod 30) ms in each slot s from 0 to 49.
     #[test]
     fn the_synthetic_traces_are_their_formulas() {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");

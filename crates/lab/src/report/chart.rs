@@ -101,8 +101,8 @@ impl Axis {
     }
 }
 
-/// Returns at most [`POINTS`] of `points`: the first, least, greatest and last in each of equal spans of time. A line
-/// through them looks like a line through all.
+/// Returns at most [`POINTS`] of `points`: the first, least, greatest and last in each of equal spans of
+/// time. A line through them looks like a line through all.
 pub fn decimate(points: &[Point]) -> Vec<Point> {
     let (Some(&(from, _)), Some(&(to, _)), true) = (points.first(), points.last(), points.len() > POINTS)
     else {
@@ -126,8 +126,8 @@ pub fn decimate(points: &[Point]) -> Vec<Point> {
     out
 }
 
-/// An SVG path through points in tenths of a pixel, whose first coordinates do not decrease. Points that lie within
-/// [`TOLERANCE`] of the line between their neighbours are left out.
+/// An SVG path through points in tenths of a pixel, whose first coordinates do not decrease. Points that lie
+/// within [`TOLERANCE`] of the line between their neighbours are left out.
 fn svg_path(points: &[(i64, i64)]) -> String {
     let mut kept: Vec<(i64, i64)> = Vec::new();
     // The slopes of lines from the last kept point that pass all points since, and the newest of these.
@@ -250,8 +250,8 @@ impl Chart<'_> {
         BOTTOM - self.y.at(y) * (BOTTOM - TOP)
     }
 
-    /// Returns an SVG path through the visible `points`, and the first and last of them. Points that are no numbers are
-    /// left out.
+    /// Returns an SVG path through the visible `points`, and the first and last of them. Points that are no
+    /// numbers are left out.
     fn path(&self, points: impl Iterator<Item = Point>) -> Option<(String, Point, Point)> {
         let mut shown: Vec<Point> = Vec::new();
         for p in points.filter(|p| p.0.is_finite() && p.1.is_finite()) {

@@ -1,7 +1,7 @@
 //! The runs of a page as data for its script: rows, and samples as columns of whole numbers.
 //!
-//! Each column holds the difference of every value to the one before it, so that it compresses well. Times and round
-//! trips are in microseconds, amounts in bytes.
+//! Each column holds the difference of every value to the one before it, so that it compresses well. Times
+//! and round trips are in microseconds, amounts in bytes.
 
 use super::summary::label;
 use crate::record::{EventRow, Row, Sample, Trace};
@@ -32,7 +32,8 @@ pub enum Kind {
     Recording,
 }
 
-/// The data of a page: of runs, with their rows; or of a recorded connection, with its [courses](super::Course).
+/// The data of a page: of runs, with their rows; or of a recorded connection, with its
+/// [courses](super::Course).
 #[derive(Clone, Debug, Serialize)]
 pub struct Data<'a, R = Row> {
     /// What the page shows.
@@ -119,8 +120,8 @@ fn deltas(values: impl Iterator<Item = i64>) -> Vec<i64> {
 }
 
 impl Curve {
-    /// The samples of this flow, whose row has this index. `start_s` is the start of the flow on the clock of the
-    /// samples, in seconds; `most` is the most samples to keep.
+    /// The samples of this flow, whose row has this index. `start_s` is the start of the flow on the clock of
+    /// the samples, in seconds; `most` is the most samples to keep.
     pub fn new(index: usize, flow: u32, trace: &Trace, start_s: f64, most: usize) -> Self {
         Self::with(index, flow, (&trace.samples, &trace.events), start_s, most, &[])
     }

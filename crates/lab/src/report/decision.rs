@@ -1,8 +1,9 @@
-//! What decides between startups over one path: differences from a baseline, ranks, and the startups that nothing beats.
+//! What decides between startups over one path: differences from a baseline, ranks, and the startups that
+//! nothing beats.
 //!
-//! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference counts if its
-//! median is at least the margin and its 95 % interval excludes zero. Everything that shows results takes its order and
-//! its words from here.
+//! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference
+//! counts if its median is at least the margin and its 95 % interval excludes zero. Everything that shows
+//! results takes its order and its words from here.
 
 use super::order::Order;
 use super::summary::{Measure, Summary, summarise};
@@ -112,10 +113,11 @@ impl Figure {
 pub struct Standing<'a> {
     /// The startup and its runs.
     pub summary: Summary<'a>,
-    /// One more than the number of startups that certainly beat it, or beat one that does. Startups that certainly beat each
-    /// other in a circle share a rank.
+    /// One more than the number of startups that certainly beat it, or beat one that does. Startups that
+    /// certainly beat each other in a circle share a rank.
     pub rank: usize,
-    /// True if nothing beats it in time, losses, delay and harm together, among startups without special needs.
+    /// True if nothing beats it in time, losses, delay and harm together, among startups without special
+    /// needs.
     pub unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
@@ -124,11 +126,11 @@ pub struct Standing<'a> {
 /// The startups of one path, compared.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// What the order and the ranks are by: the time to 10 MB if every run has one, else the time to completion if every run
-    /// has one, else goodput.
+    /// What the order and the ranks are by: the time to 10 MB if every run has one, else the time to
+    /// completion if every run has one, else goodput.
     pub by: Measure,
-    /// The startups: the baseline; then by their difference from it, but none behind one that it certainly beats; last those
-    /// that need what a sender may lack. Empty if there are no rows.
+    /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
+    /// beats; last those that need what a sender may lack. Empty if there are no rows.
     pub standings: Vec<Standing<'a>>,
     margin: f64,
     harm: &'a [Harm],
@@ -153,8 +155,8 @@ pub fn role(row: &Row, label: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|d| d.0 == row.engine && d.1 == label).map(|d| d.2)
 }
 
-/// About how many runs would make the interval exclude zero, if the median stays: an interval narrows with the root of the
-/// number of runs. In steps of ten.
+/// About how many runs would make the interval exclude zero, if the median stays: an interval narrows with
+/// the root of the number of runs. In steps of ten.
 fn runs_to_show(m: &Median, runs: usize) -> usize {
     let reach = if m.mid < 0.0 { m.high - m.mid } else { m.mid - m.low };
     let times = (reach / m.mid.abs()).powi(2).clamp(1.0, 1e4);
@@ -171,8 +173,8 @@ fn judge(m: &Median, margin: f64, less_is_better: bool, runs: usize) -> Change {
     if (m.mid < 0.0) == less_is_better { Change::Better } else { Change::Worse }
 }
 
-/// The difference in percent of `a` from `b`, pair by pair, by a measure in which less is better or not; `None` if there are
-/// not as many of one as of the other, or none.
+/// The difference in percent of `a` from `b`, pair by pair, by a measure in which less is better or not;
+/// `None` if there are not as many of one as of the other, or none.
 pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Option<Difference> {
     let pairs: Vec<f64> =
         a.iter().zip(b).map(|(x, y)| 100.0 * (x / y - 1.0)).filter(|d| d.is_finite()).collect();
@@ -269,8 +271,8 @@ impl<'a> Decision<'a> {
         }
     }
 
-    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if a startup has no value
-    /// in a run where it has a row.
+    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if a startup
+    /// has no value in a run where it has a row.
     fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
         let (va, vb) = (self.values(a, figure), self.values(b, figure));
         if matches!(figure, Figure::Of(_)) && (va.len() < a.rows.len() || vb.len() < b.rows.len()) {
@@ -302,7 +304,8 @@ impl<'a> Decision<'a> {
         })
     }
 
-    /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no value.
+    /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
+    /// value.
     pub fn against(&self, s: &Summary, figure: Figure) -> Option<Difference> {
         let base = self.baseline()?;
         if base.summary.label == s.label {
@@ -336,7 +339,8 @@ impl<'a> Decision<'a> {
         changes.contains(&Some(Change::Better)) && !changes.contains(&Some(Change::Worse))
     }
 
-    /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly better.
+    /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
+    /// better.
     pub fn compare(&self, a: &Summary, b: &Summary) -> Ordering {
         match self.difference(a, b, Figure::Of(self.by)).map(|d| d.change) {
             Some(Change::Better) => Ordering::Less,
@@ -393,8 +397,8 @@ mod tests {
         all
     }
 
-    /// Over random data no startup stands behind one that it certainly beats, by rank or in the order of the lines; the front is
-    /// not empty, and nothing outside the needs of its startups beats one of it alone.
+    /// Over random data no startup stands behind one that it certainly beats, by rank or in the order of the
+    /// lines; the front is not empty, and nothing outside the needs of its startups beats one of it alone.
     #[test]
     fn ranks_and_order_are_sound() {
         let names: Vec<String> = (0..7).map(|i| format!("s{i}")).collect();
@@ -506,7 +510,8 @@ mod tests {
         assert_eq!(d.standings.iter().map(|s| s.rank).collect::<Vec<_>>(), [4, 1, 2, 3]);
     }
 
-    /// A startup that takes half of what another flow got is beaten by one that takes nothing, if both are as quick.
+    /// A startup that takes half of what another flow got is beaten by one that takes nothing, if both are as
+    /// quick.
     #[test]
     fn harm_decides_between_equals() {
         let all = [rows("today", &[10.0; 6]), rows("rude", &[8.0; 6]), rows("kind", &[8.0; 6])].concat();

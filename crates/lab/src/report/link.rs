@@ -11,8 +11,8 @@ use std::fmt::Write;
 /// Where the playground is, unless a host has its own.
 pub const PLAYGROUND: &str = "https://slowstart.github.io/slowstart/playground/";
 
-/// The address of the playground at `base` with the settings of `study`. `None` if an address cannot hold them, since the
-/// path is in a file or has a name of its own.
+/// The address of the playground at `base` with the settings of `study`. `None` if an address cannot hold
+/// them, since the path is in a file or has a name of its own.
 pub fn playground(base: &str, study: &Study) -> Option<String> {
     let text = shortest(study)?;
     let mut out = format!("{base}#");
@@ -30,7 +30,8 @@ pub fn playground(base: &str, study: &Study) -> Option<String> {
     Some(out)
 }
 
-/// A value in the form of `application/x-www-form-urlencoded`; characters that need no code in a fragment stay.
+/// A value in the form of `application/x-www-form-urlencoded`; characters that need no code in a fragment
+/// stay.
 fn encoded(value: &str) -> String {
     let mut out = String::new();
     for b in value.bytes() {
@@ -81,7 +82,8 @@ fn shortest(study: &Study) -> Option<StudyText> {
     Some(text)
 }
 
-/// What tells two studies apart that need no file: their text without the folders in which files would be looked for.
+/// What tells two studies apart that need no file: their text without the folders in which files would be
+/// looked for.
 fn identity(study: &Study) -> String {
     let text = format!("{study:?}");
     let mut parts = text.split("Files { folder: ");

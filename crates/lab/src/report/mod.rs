@@ -8,7 +8,8 @@
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
 //! - [`verdict()`]: what a decision says, in three sentences
 //! - [`words`]: numbers and units as text
-//! - [`html()`]: the page of a study, in one file that needs no network; without its script it shows tables and charts
+//! - [`html()`]: the page of a study, in one file that needs no network; without its script it shows tables
+//!   and charts
 //! - [`recording()`]: the page of a recorded connection
 //! - [`document()`]: the skeleton of every page
 //! - [`overlay`]: one picture of the startups that matter over the same path
@@ -60,7 +61,8 @@ pub struct Page<'a> {
     pub rows: &'a [Row],
     /// What decides between them.
     pub decision: &'a Decision<'a>,
-    /// What the path and its queue hold before a packet is dropped, in BDP, in the drawn run; `None` if there is no limit.
+    /// What the path and its queue hold before a packet is dropped, in BDP, in the drawn run; `None` if there
+    /// is no limit.
     pub full_bdps: Option<f64>,
     /// Runs to draw, one chart each.
     pub series: &'a [Series<'a>],

@@ -32,8 +32,8 @@ impl Order {
         1 + (0..self.reach.len()).filter(|j| self.is_ahead(*j, i)).count()
     }
 
-    /// The items: `first`; then by their `costs`, least first, but none behind one that it is ahead of; those that are `apart` in the
-    /// same way after all others. Equals stay in their order.
+    /// The items: `first`; then by their `costs`, least first, but none behind one that it is ahead of; those
+    /// that are `apart` in the same way after all others. Equals stay in their order.
     pub fn sorted(&self, first: usize, apart: &[bool], costs: &[f64]) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.reach.len()).filter(|i| *i != first).collect();
         left.sort_by(|a, b| apart[*a].cmp(&apart[*b]).then(costs[*a].total_cmp(&costs[*b])));

@@ -1,5 +1,6 @@
-//! One picture of the startups that matter over the same path: bytes in flight over time on a logarithmic axis, on which doubling
-//! is a straight line, with the capacity and the end of the queue marked. And, as a file of its own, the picture of a README.
+//! One picture of the startups that matter over the same path: bytes in flight over time on a logarithmic
+//! axis, on which doubling is a straight line, with the capacity and the end of the queue marked. And, as a
+//! file of its own, the picture of a README.
 
 use super::Series;
 use super::decision::{Change, Decision, Figure, role};
@@ -18,7 +19,8 @@ const STEP: f64 = 1.5;
 /// The least share of the BDP on the axis.
 const LEAST: f64 = 1.0 / 256.0;
 
-/// The labels of the startups to draw: the baseline, plain slow start, the recommended one, then what nothing beats at no price.
+/// The labels of the startups to draw: the baseline, plain slow start, the recommended one, then what nothing
+/// beats at no price.
 pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     let mut all: Vec<&str> = Vec::new();
     let mut add = |label: Option<&'d str>| {
@@ -80,8 +82,8 @@ struct Area {
     bottom: f64,
 }
 
-/// The binary logarithm, the same on every platform: the exponent, and of the mantissa the series of the inverse hyperbolic
-/// tangent.
+/// The binary logarithm, the same on every platform: the exponent, and of the mantissa the series of the
+/// inverse hyperbolic tangent.
 fn log2(x: f64) -> f64 {
     let bits = x.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as f64 - 1023.0;
@@ -136,8 +138,8 @@ struct Label {
     text: String,
 }
 
-/// The curves of `series`, which are over one path. `full_bdps` is what the path and its queue hold before a packet is dropped, in
-/// BDP; `None` if there is no limit.
+/// The curves of `series`, which are over one path. `full_bdps` is what the path and its queue hold before a
+/// packet is dropped, in BDP; `None` if there is no limit.
 pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>, shape: Shape) -> Markup {
     const LINE: f64 = 19.0;
     let drawn = drawn(d, series);
@@ -313,8 +315,8 @@ struct Bars {
     of: Vec<(f64, String)>,
 }
 
-/// The picture as a file: curves of one run of each startup over the same path, and the medians of all runs as the table of
-/// `slowstart compare` shows them. Nothing if there are no rows.
+/// The picture as a file: curves of one run of each startup over the same path, and the medians of all runs
+/// as the table of `slowstart compare` shows them. Nothing if there are no rows.
 pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command: &str) -> Option<String> {
     const TOP: f64 = 74.0;
     const ROW: f64 = 30.0;

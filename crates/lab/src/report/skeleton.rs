@@ -1,4 +1,5 @@
-//! The skeleton of every page: one file with its style sheet, its script and its data, and nothing from the network.
+//! The skeleton of every page: one file with its style sheet, its script and its data, and nothing from the
+//! network.
 
 use super::data::packed;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -33,8 +34,8 @@ fn part(module: &str) -> String {
     lines.map(|l| l.strip_prefix("export ").unwrap_or(l)).fold(String::new(), |all, l| all + l + "\n")
 }
 
-/// Returns charts with the data from which a script draws them anew. They are what is printed, and shown without a script.
-/// The page must have [`Script::Charts`].
+/// Returns charts with the data from which a script draws them anew. They are what is printed, and shown
+/// without a script. The page must have [`Script::Charts`].
 pub fn live(charts: &Markup, data: &impl Serialize) -> Markup {
     html! {
         div class="group" {

@@ -6,11 +6,12 @@ use crate::record::{ExitRow, Row, Sample};
 use maud::{Markup, html};
 use serde::Serialize;
 
-/// What the charts show of one flow besides its samples: of a run, or of a recorded connection with a startup that only
-/// observed it. What nothing observed is absent. Times are in seconds since the flow began.
+/// What the charts show of one flow besides its samples: of a run, or of a recorded connection with a startup
+/// that only observed it. What nothing observed is absent. Times are in seconds since the flow began.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Course {
-    /// Payload that fills the path without a queue, in bytes; 0 if the path's rate or round-trip time is not known.
+    /// Payload that fills the path without a queue, in bytes; 0 if the path's rate or round-trip time is not
+    /// known.
     pub bdp_bytes: u64,
     /// Least round-trip time; absent if none was measured.
     pub base_rtt_s: Option<f64>,
@@ -111,8 +112,9 @@ fn bdp(s: &Line) -> f64 {
     s.course.bdp_bytes.max(1) as f64
 }
 
-/// The end of the time axis: [`MORE_RTTS`] after every startup has exited and its losses are known. A startup that does
-/// not exit is shown to the end of its transfer, but for at most [`FOLLOWED`] times as long as the others.
+/// The end of the time axis: [`MORE_RTTS`] after every startup has exited and its losses are known. A startup
+/// that does not exit is shown to the end of its transfer, but for at most [`FOLLOWED`] times as long as the
+/// others.
 fn horizon(series: &[Line]) -> f64 {
     let most = |of: &dyn Fn(&Line) -> Option<f64>| {
         series.iter().filter_map(of).filter(|x| x.is_finite()).reduce(f64::max)
@@ -135,8 +137,8 @@ fn horizon(series: &[Line]) -> f64 {
     over.max(least).min(most(&|s| Some(s.course.duration_s)).unwrap_or(f64::INFINITY))
 }
 
-/// Returns all charts: one for each series, then two of all. `asked` is for a recorded connection, about which startups
-/// were asked when they would have exited: its queue is unknown, and there is one progress.
+/// Returns all charts: one for each series, then two of all. `asked` is for a recorded connection, about
+/// which startups were asked when they would have exited: its queue is unknown, and there is one progress.
 pub(super) fn charts(series: &[Line], asked: bool) -> Markup {
     let time = Axis::cut("time since the flow began (s)", horizon(series));
     let shown = || series.iter().flat_map(|s| samples(s).map(move |(t, x)| (t, x, s)));

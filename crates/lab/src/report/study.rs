@@ -1,4 +1,5 @@
-//! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is drawn.
+//! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is
+//! drawn.
 
 use super::data::{Curve, Data, First, SAMPLES, samples_of_each};
 use super::decision::{Decision, Terms};
@@ -12,8 +13,8 @@ use crate::scenario::Study;
 use slowstart::units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first line: what decides on the path (rate, RTT, the queue in BDP, slots of ACKs), transfer, runs and stack. Of an ensemble,
-/// from the least to the greatest value that its runs draw.
+/// The first line: what decides on the path (rate, RTT, the queue in BDP, slots of ACKs), transfer, runs and
+/// stack. Of an ensemble, from the least to the greatest value that its runs draw.
 pub fn title(study: &Study) -> String {
     let what = match study.size {
         Some(bytes) => words::bytes(bytes),
@@ -67,8 +68,8 @@ pub fn about(study: &Study) -> String {
     text
 }
 
-/// Each caveat once: how many runs of which startups have it. One that every startup has in the same runs is about the path and
-/// names none.
+/// Each caveat once: how many runs of which startups have it. One that every startup has in the same runs is
+/// about the path and names none.
 pub fn caveats(rows: &[Row]) -> Vec<String> {
     const NAMED: usize = 6;
     let mut all: BTreeMap<&str, Vec<(String, BTreeSet<u32>)>> = BTreeMap::new();
@@ -85,7 +86,8 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
     }
     let runs: BTreeSet<u32> = rows.iter().map(|r| r.run).collect();
     let sentence = |(caveat, mut who): (&str, Vec<(String, BTreeSet<u32>)>)| {
-        // The sender sends the first packet of the handshake again after a second, whether it was lost or late.
+        // The sender sends the first packet of the handshake again after a second, whether it was lost or
+        // late.
         let caveat = match caveat {
             "a handshake packet was lost" => {
                 "the handshake was repeated: its round trip took more than a second, or a packet of it was lost"
@@ -109,8 +111,8 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
     all.into_iter().map(sentence).collect()
 }
 
-/// The runs of one startup from the shortest time to completion to the longest; those that did not complete come last,
-/// those with more goodput first.
+/// The runs of one startup from the shortest time to completion to the longest; those that did not complete
+/// come last, those with more goodput first.
 pub fn by_completion(rows: &[Row]) -> Vec<&Row> {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| {
@@ -120,13 +122,14 @@ pub fn by_completion(rows: &[Row]) -> Vec<&Row> {
     order
 }
 
-/// The run with the median time to completion; of an even number, the faster of the two. `rows` has at least one.
+/// The run with the median time to completion; of an even number, the faster of the two. `rows` has at least
+/// one.
 pub fn middle(rows: &[Row]) -> &Row {
     by_completion(rows)[(rows.len() - 1) / 2]
 }
 
-/// The run that is drawn of every startup, so that all that is drawn is over the same path: that with the baseline's median time
-/// to completion. `rows` has at least one.
+/// The run that is drawn of every startup, so that all that is drawn is over the same path: that with the
+/// baseline's median time to completion. `rows` has at least one.
 pub fn shown_run(rows: &[Row], terms: &Terms) -> u32 {
     let decision = Decision::new(rows, terms);
     let base: Vec<Row> = decision.standings[0].summary.rows.iter().map(|r| (*r).clone()).collect();
@@ -154,8 +157,8 @@ pub struct Sampled {
     pub samples: usize,
 }
 
-/// The runs of which a page has samples, the same of every startup: the run that is drawn first, and the first others. `rows` are
-/// those of [`Study::jobs`] from the first on.
+/// The runs of which a page has samples, the same of every startup: the run that is drawn first, and the
+/// first others. `rows` are those of [`Study::jobs`] from the first on.
 pub fn sampled(study: &Study, rows: &[Row], terms: &Terms) -> Vec<Sampled> {
     if rows.is_empty() {
         return Vec::new();
@@ -201,22 +204,24 @@ fn series<'a>(study: &Study, drawn: &[Drawn<'a>]) -> Vec<Series<'a>> {
         .collect()
 }
 
-/// The picture of a study as a file ([`super::overlay::picture`]): curves of the run that [`shown_run`] names, and the medians of
-/// `rows`.
+/// The picture of a study as a file ([`super::overlay::picture`]): curves of the run that [`shown_run`]
+/// names, and the medians of `rows`.
 pub fn picture(study: &Study, rows: &[Row], drawn: &[Drawn], terms: &Terms, command: &str) -> Option<String> {
     let decision = Decision::new(rows, terms);
     let full = drawn.first().and_then(|d| full_bdps(study, d.row));
     overlay::picture(&decision, &series(study, drawn), full, command)
 }
 
-/// What the path of a run and its queue hold before a packet is dropped, in BDP; `None` if the queue has no limit.
+/// What the path of a run and its queue hold before a packet is dropped, in BDP; `None` if the queue has no
+/// limit.
 pub fn full_bdps(study: &Study, row: &Row) -> Option<f64> {
     let path = study.path.draw(row.seed);
     let bdp = path.facts().bdp.0.max(1) as f64;
     path.facts().buffer.map(|_| path.most_held().0 as f64 / bdp)
 }
 
-/// The page of a study. `command` is the command line that makes it, `base` the address of the playground it links to.
+/// The page of a study. `command` is the command line that makes it, `base` the address of the playground it
+/// links to.
 pub fn page(
     study: &Study,
     rows: &[Row],

@@ -117,7 +117,8 @@ impl Summary<'_> {
         Some((median(&values)?, values.len()))
     }
 
-    /// The median if every run has a value. Medians of fewer are not compared: the runs left out are the worst.
+    /// The median if every run has a value. Medians of fewer are not compared: the runs left out are the
+    /// worst.
     pub fn of_all_runs(&self, measure: Measure) -> Option<Median> {
         self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
     }

@@ -60,8 +60,8 @@ fn class(column: Column, d: &Decision) -> Option<&'static str> {
     }
 }
 
-/// Returns the table of a decision, with a line for each startup: the baseline's own values, and the differences of the others
-/// from it.
+/// Returns the table of a decision, with a line for each startup: the baseline's own values, and the
+/// differences of the others from it.
 pub fn table(d: &Decision) -> Markup {
     let Some(base) = d.baseline() else { return html! { p { "There are no runs to show." } } };
     let columns = columns(d);

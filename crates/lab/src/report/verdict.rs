@@ -1,5 +1,5 @@
-//! The verdict: at most three sentences. What the baseline needs and why; the best answer that costs nothing, or the cheapest;
-//! which startups nothing beats, and what the fastest costs.
+//! The verdict: at most three sentences. What the baseline needs and why; the best answer that costs nothing,
+//! or the cheapest; which startups nothing beats, and what the fastest costs.
 
 use super::decision::{Change, Decision, Difference, Figure, Standing, role};
 use super::summary::{Measure, Summary};
@@ -157,8 +157,8 @@ struct Answer<'s> {
     label: Option<&'s str>,
 }
 
-/// The best of startups that gain: of those within the margin of the greatest gain, the one that loses least, then the one
-/// with the shortest queue.
+/// The best of startups that gain: of those within the margin of the greatest gain, the one that loses least,
+/// then the one with the shortest queue.
 fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a>> {
     let most = of.iter().map(|s| gain(d, s)).fold(f64::NEG_INFINITY, f64::max);
     let cost = |s: &Standing, m| s.summary.of_all_runs(m).map_or(0.0, |x| x.mid);

@@ -13,8 +13,8 @@ pub fn marked(label: &str) -> String {
     format!("{label}{mark}")
 }
 
-/// Returns the number of decimals for three significant digits, at most six. By comparison, since logarithms differ
-/// between platforms.
+/// Returns the number of decimals for three significant digits, at most six. By comparison, since logarithms
+/// differ between platforms.
 fn decimals(x: f64) -> usize {
     let steps = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
     steps.iter().position(|&step| x.abs() >= step).unwrap_or(steps.len())
@@ -34,7 +34,8 @@ fn fixed(x: f64, decimals: usize) -> String {
     out
 }
 
-/// Formats a number with three significant digits, or all of a whole number: `0.113`, `7.42`, `31.2`, `14,210`.
+/// Formats a number with three significant digits, or all of a whole number: `0.113`, `7.42`, `31.2`,
+/// `14,210`.
 pub fn number(x: f64) -> String {
     fixed(x, if x.fract() == 0.0 { 0 } else { decimals(x) })
 }
@@ -102,7 +103,8 @@ pub fn two_digits(x: f64) -> String {
     fixed(x, steps.iter().position(|&step| x.abs() >= step).unwrap_or(steps.len()))
 }
 
-/// Formats a difference of `x` percent or points with its sign: `-41`, `+3`, `0`. Between -1 and 1 it has a decimal.
+/// Formats a difference of `x` percent or points with its sign: `-41`, `+3`, `0`. Between -1 and 1 it has a
+/// decimal.
 pub fn signed(x: f64) -> String {
     let text = fixed(x.abs(), usize::from(x.abs() < 0.95));
     match text.as_str() {

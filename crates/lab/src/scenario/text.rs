@@ -1,4 +1,5 @@
-//! The keys of a study: the one list that study files, the command line, the browser and links have them from.
+//! The keys of a study: the one list that study files, the command line, the browser and links have them
+//! from.
 
 use super::{LONGEST_TEXT, StudyError, bad};
 use crate::suggest::did_you_mean;
@@ -45,7 +46,8 @@ pub struct Key {
     pub about: &'static str,
     /// What its value is.
     pub kind: KeyKind,
-    /// Returns its parts as they are written: one of a text or a number, none if it is absent. Those of a table are `name=value`.
+    /// Returns its parts as they are written: one of a text or a number, none if it is absent. Those of a
+    /// table are `name=value`.
     pub parts: fn(&StudyText) -> Vec<String>,
     /// Sets it from its parts.
     ///
@@ -153,8 +155,8 @@ impl Field for BTreeMap<String, String> {
     }
 }
 
-/// Defines [`StudyText`] and its keys from one list. The first is required. Each has its type; its argument, and what stands for
-/// its value in help; its default in words; and what it means.
+/// Defines [`StudyText`] and its keys from one list. The first is required. Each has its type; its argument,
+/// and what stands for its value in help; its default in words; and what it means.
 macro_rules! keys {
     (
         $first:ident: $first_type:ty, $first_argument:literal $first_value:literal, $first_about:literal;

@@ -1,13 +1,14 @@
-//! The `AccECN` option: how many bytes of payload arrived with each codepoint (RFC 9768 §3.2.3; Linux `tcp_accecn_*`, 6.19
-//! and later).
+//! The `AccECN` option: how many bytes of payload arrived with each codepoint (RFC 9768 §3.2.3; Linux
+//! `tcp_accecn_*`, 6.19 and later).
 //!
-//! Each segment carries it (`tcp_ecn_option=2`, the default of Linux) once the peer has sent one, and the first SYN-ACK. It has
-//! the fields ECT(1), CE and ECT(0) in this order (kind 174), each the low 24 bits of a counter. The fields share the space of
-//! options with timestamps and SACK blocks (`tcp_options_fit_accecn`): three beside one block, two beside two. Of three
-//! blocks one gives way if a counter of the first two fields has changed; else there is no option.
+//! Each segment carries it (`tcp_ecn_option=2`, the default of Linux) once the peer has sent one, and the
+//! first SYN-ACK. It has the fields ECT(1), CE and ECT(0) in this order (kind 174), each the low 24 bits of a
+//! counter. The fields share the space of options with timestamps and SACK blocks (`tcp_options_fit_accecn`):
+//! three beside one block, two beside two. Of three blocks one gives way if a counter of the first two fields
+//! has changed; else there is no option.
 //!
-//! Departs from its sources: there is as little space without timestamps; a path never removes or changes the option, so that
-//! its loss is only told from a SYN-ACK that had to be sent again.
+//! Departs from its sources: there is as little space without timestamps; a path never removes or changes the
+//! option, so that its loss is only told from a SYN-ACK that had to be sent again.
 
 use crate::path::Ecn;
 
@@ -107,7 +108,8 @@ impl Reported {
         std::array::from_fn(|i| self.bytes[i].wrapping_sub(FIRST[i]) & MASK)
     }
 
-    /// Takes an option; returns the bytes newly reported as marked, if it has that field (`tcp_update_ecn_bytes`).
+    /// Takes an option; returns the bytes newly reported as marked, if it has that field
+    /// (`tcp_update_ecn_bytes`).
     pub(super) fn take(&mut self, option: &EcnOption) -> Option<u64> {
         let mut marked = None;
         for (i, known) in self.bytes.iter_mut().enumerate().filter(|(i, _)| option.fields & 1 << i != 0) {
@@ -124,14 +126,15 @@ impl Reported {
     }
 }
 
-/// How many of the `packets` that an ACK delivered with `bytes` bytes were marked (`__tcp_accecn_process`). `least` is what the
-/// three bits of the ACE field say, and `marked` the bytes that the option reports, if there was one.
+/// How many of the `packets` that an ACK delivered with `bytes` bytes were marked (`__tcp_accecn_process`).
+/// `least` is what the three bits of the ACE field say, and `marked` the bytes that the option reports, if
+/// there was one.
 pub(super) fn marked_packets(least: u64, packets: u64, bytes: u64, marked: Option<u64>, mss: u64) -> u64 {
     if packets <= 7 {
         return least;
     }
-    // RFC 9768 §3.2.2.5.2: the field may have gone around while ACKs were lost or thinned; then the largest number that fits
-    // is the safe one.
+    // RFC 9768 §3.2.2.5.2: the field may have gone around while ACKs were lost or thinned; then the largest
+    // number that fits is the safe one.
     let safe = packets - ((packets - least) & 7);
     let Some(marked) = marked else { return safe };
     match marked {

@@ -1,9 +1,9 @@
-//! A sender whose CPU takes time for acknowledgements with SACK blocks: segments wait until it is free, and are dropped when too
-//! many wait.
+//! A sender whose CPU takes time for acknowledgements with SACK blocks: segments wait until it is free, and
+//! are dropped when too many wait.
 //!
 //! Linux until 2.6.24 looked for the packets of a SACK block from the head of its write queue on
-//! (`tcp_sacktag_write_queue`), so that an ACK of a large window with new blocks took as long as the queue was long. The `HyStart` paper
-//! names that cost as a cause of its Figures 1 and 5.
+//! (`tcp_sacktag_write_queue`), so that an ACK of a large window with new blocks took as long as the queue
+//! was long. The `HyStart` paper names that cost as a cause of its Figures 1 and 5.
 
 use super::segment::Segment;
 use slowstart::units::{Instant, Span};

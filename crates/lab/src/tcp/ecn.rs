@@ -1,5 +1,5 @@
-//! Explicit congestion notification: negotiation, the receiver's feedback, and how the sender reads it (RFC 3168, RFC 8257
-//! §3.2, RFC 9768; Linux `tcp_ecn_*` and `tcp_accecn_*`).
+//! Explicit congestion notification: negotiation, the receiver's feedback, and how the sender reads it (RFC
+//! 3168, RFC 8257 §3.2, RFC 9768; Linux `tcp_ecn_*` and `tcp_accecn_*`).
 //!
 //! Departs from its sources:
 //! - SYN and SYN-ACK are never ECN-capable (RFC 9768 allows it, Linux does not do it);
@@ -20,8 +20,8 @@ pub enum EcnRule {
     Passive,
     /// Asks for it with the feedback of RFC 3168 (1).
     Rfc3168,
-    /// As [`EcnRule::Rfc3168`], and each ACK says whether the packets it acknowledges were marked (RFC 8257 §3.2). Both
-    /// ends must have this rule, since nothing negotiates it.
+    /// As [`EcnRule::Rfc3168`], and each ACK says whether the packets it acknowledges were marked (RFC 8257
+    /// §3.2). Both ends must have this rule, since nothing negotiates it.
     Dctcp,
     /// Asks for accurate feedback (RFC 9768), and falls back to RFC 3168 (3).
     AccEcn,
@@ -71,8 +71,8 @@ const fn report(ecn: Ecn) -> u8 {
 }
 
 impl EcnRule {
-    /// The flags of a SYN that was lost so often. One that is sent again asks for nothing (RFC 3168 §6.1.1.1); for accurate
-    /// feedback the first retransmission still asks (RFC 9768 §3.1.4.1).
+    /// The flags of a SYN that was lost so often. One that is sent again asks for nothing (RFC 3168
+    /// §6.1.1.1); for accurate feedback the first retransmission still asks (RFC 9768 §3.1.4.1).
     pub(super) const fn syn_flags(self, losses: u8) -> u8 {
         match (self, losses) {
             (Self::Rfc3168 | Self::Dctcp, 0) => ECE | CWR,
@@ -106,8 +106,9 @@ impl EcnRule {
 }
 
 impl Feedback {
-    /// The flags of a SYN-ACK that agrees and was lost so often, for a SYN that arrived with this codepoint. From the second
-    /// retransmission on it does not agree to accurate feedback, which may be why it is lost (`tcp_ecn_make_synack`).
+    /// The flags of a SYN-ACK that agrees and was lost so often, for a SYN that arrived with this codepoint.
+    /// From the second retransmission on it does not agree to accurate feedback, which may be why it is lost
+    /// (`tcp_ecn_make_synack`).
     pub(super) const fn syn_ack_flags(self, syn: Ecn, losses: u8) -> u8 {
         match self {
             Self::None => 0,
@@ -164,7 +165,8 @@ impl EcnReceiver {
         self.flags = if feedback == Feedback::Count { ace_flags(FIRST_COUNT) } else { 0 };
     }
 
-    /// Takes the codepoint and flags of a segment of `packets` packets, whose ACE field or ECE is the peer's own matter.
+    /// Takes the codepoint and flags of a segment of `packets` packets, whose ACE field or ECE is the peer's
+    /// own matter.
     pub(super) fn on_segment(&mut self, ecn: Ecn, flags: u8, packets: u8, delayed: bool) -> Prompt {
         let ce = ecn == Ecn::Ce;
         let data = packets > 0;
@@ -225,7 +227,8 @@ impl EcnReceiver {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EcnSender {
     pub(super) feedback: Feedback,
-    /// The flags that may bring news, and their value if they bring none: the last value of the ACE field, or no ECE.
+    /// The flags that may bring news, and their value if they bring none: the last value of the ACE field, or
+    /// no ECE.
     news: u8,
     known: u8,
     /// True if the next new data is to carry CWR.
@@ -255,9 +258,9 @@ impl EcnSender {
         self.reported.bytes()
     }
 
-    /// Takes flags and option of an ACK that delivered `packets` packets with `bytes` bytes, `mss` in a full one; returns how
-    /// many packets and bytes of them were marked. With [`Feedback::Echo`] all of them count, as in Linux
-    /// (`tcp_newly_delivered`).
+    /// Takes flags and option of an ACK that delivered `packets` packets with `bytes` bytes, `mss` in a full
+    /// one; returns how many packets and bytes of them were marked. With [`Feedback::Echo`] all of them
+    /// count, as in Linux (`tcp_newly_delivered`).
     pub(super) fn on_ack(
         &mut self,
         flags: u8,
@@ -349,7 +352,8 @@ mod tests {
             assert!(tx.has_news(rx.flags | ACK));
             assert_eq!(tx.on_ack(rx.flags | ACK, None, (2, 2000), 1000).0, 1, "mark {n}");
         }
-        // Two marks since the last ACK ask for one; seven may be told apart, and of ten the safe number is taken.
+        // Two marks since the last ACK ask for one; seven may be told apart, and of ten the safe number is
+        // taken.
         assert_eq!(rx.on_segment(Ecn::Ce, ACK, 1, false), Prompt::None);
         assert_eq!(rx.on_segment(Ecn::Ce, ACK, 1, false), Prompt::Now);
         assert_eq!(tx.on_ack(rx.flags | ACK, None, (7, 7000), 1000).0, 2);

@@ -1,14 +1,15 @@
-//! Generic receive offload: segments that arrive close together are handed to TCP as one (Linux `tcp_gro_receive` and
-//! `napi_complete_done`, 6.18).
+//! Generic receive offload: segments that arrive close together are handed to TCP as one (Linux
+//! `tcp_gro_receive` and `napi_complete_done`, 6.18).
 //!
-//! A segment is merged into the held segment if it continues its data, with the same acknowledgement number, window, flags,
-//! codepoint and timestamps. The held segment is passed to TCP when it reaches the maximum size, when a segment arrives that
-//! cannot be merged or is not full, or when the maximum time since its first segment has passed.
+//! A segment is merged into the held segment if it continues its data, with the same acknowledgement number,
+//! window, flags, codepoint and timestamps. The held segment is passed to TCP when it reaches the maximum
+//! size, when a segment arrives that cannot be merged or is not full, or when the maximum time since its
+//! first segment has passed.
 //!
 //! Departs from Linux:
 //! - PSH does not end a merge: here each data segment carries it, in Linux the last one that was written;
-//! - the time runs from the first segment (as with `napi_defer_hard_irqs`, or as an interrupt is delayed); the end of a
-//!   poll for another reason does not end a merge;
+//! - the time runs from the first segment (as with `napi_defer_hard_irqs`, or as an interrupt is delayed);
+//!   the end of a poll for another reason does not end a merge;
 //! - a segment without data is passed to TCP at once, after the held segment.
 
 use super::segment::{FIN, PSH, RST, SYN, Segment};
@@ -46,9 +47,9 @@ impl Gro {
         self.held.take()
     }
 
-    /// Merges `s`, which arrived at `now`, into the held segment, or holds it if there is none. Returns false if it cannot:
-    /// the caller then passes the held segment to TCP and calls again. If `s` is refused while no segment is held, the
-    /// caller passes `s` to TCP unchanged.
+    /// Merges `s`, which arrived at `now`, into the held segment, or holds it if there is none. Returns false
+    /// if it cannot: the caller then passes the held segment to TCP and calls again. If `s` is refused while
+    /// no segment is held, the caller passes `s` to TCP unchanged.
     pub(super) fn merge(&mut self, now: Instant, s: &Segment) -> bool {
         if s.len == 0 || s.has(SYN) || s.has(FIN) || s.has(RST) || s.sacks > 0 || s.rate_response > 0 {
             return false;

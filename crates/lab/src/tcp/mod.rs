@@ -1,8 +1,8 @@
-//! A TCP endpoint that behaves like Linux 6.18. It takes and returns segments with full sequence numbers; time is an
-//! argument.
+//! A TCP endpoint that behaves like Linux 6.18. It takes and returns segments with full sequence numbers;
+//! time is an argument.
 //!
-//! An endpoint drives one [`slowstart::control::Controller`] and depends on no algorithm. Sequence numbers are 64-bit
-//! offsets internally (the SYN is 0, the first byte of data 1) and 32-bit in segments.
+//! An endpoint drives one [`slowstart::control::Controller`] and depends on no algorithm. Sequence numbers
+//! are 64-bit offsets internally (the SYN is 0, the first byte of data 1) and 32-bit in segments.
 //!
 //! - [`segment`]: TCP segments
 //! - [`profile`]: parameters of a TCP stack, and named profiles

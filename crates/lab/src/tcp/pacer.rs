@@ -1,7 +1,8 @@
-//! Send time and size of bursts: Linux `tcp_update_pacing_rate`, `tcp_tso_autosize` and `tcp_update_skb_after_send`.
+//! Send time and size of bursts: Linux `tcp_update_pacing_rate`, `tcp_tso_autosize` and
+//! `tcp_update_skb_after_send`.
 //!
-//! The rate is twice cwnd/srtt in slow start and 1.2 times cwnd/srtt after; a burst is what is sent in a millisecond at
-//! that rate, and more on paths with a short RTT.
+//! The rate is twice cwnd/srtt in slow start and 1.2 times cwnd/srtt after; a burst is what is sent in a
+//! millisecond at that rate, and more on paths with a short RTT.
 
 use super::profile::Profile;
 use super::rtt::Rtt;
@@ -16,10 +17,10 @@ const AVOIDANCE: Gain = Gain(1229);
 /// Minimum number of segments of a burst (`tcp_min_tso_segs`).
 const MIN_SEGMENTS: u32 = 2;
 
-/// Returns `bytes` times 8e9 divided by `by`, the value of [`Rate::new`] and [`Rate::time_for`], or `None` outside the
-/// range of the fast computation: floating-point division is several times faster than that of 64-bit integers. Its
-/// quotient is at most one off here, which the remainder shows. Adding 2^52 puts the integer part in the low bits of
-/// the sum.
+/// Returns `bytes` times 8e9 divided by `by`, the value of [`Rate::new`] and [`Rate::time_for`], or `None`
+/// outside the range of the fast computation: floating-point division is several times faster than that of
+/// 64-bit integers. Its quotient is at most one off here, which the remainder shows. Adding 2^52 puts the
+/// integer part in the low bits of the sum.
 fn bits_over(bytes: Bytes, by: u64) -> Option<u64> {
     let bits = bytes.0.checked_mul(8 * NS_PER_S).filter(|b| *b < 1 << 62)?.cast_signed();
     let by = Some(by).filter(|by| (1 << 12..1 << 52).contains(by))?.cast_signed();
@@ -45,7 +46,8 @@ impl Pacer {
         Self { rate: None, on: false, burst: p.tso.max(p.mss), next: Instant::ZERO }
     }
 
-    /// Updates rate and burst size from the controller's state, `out` bytes sent and not acknowledged, and the RTT.
+    /// Updates rate and burst size from the controller's state, `out` bytes sent and not acknowledged, and
+    /// the RTT.
     pub fn update(&mut self, p: &Profile, s: &State, out: Bytes, rtt: &Rtt) {
         let window = s.cwnd.max(out);
         let rate = |srtt: Span| bits_over(window, srtt.0).map(Rate).or_else(|| Rate::new(window, srtt));

@@ -1,5 +1,5 @@
-//! The knobs of a TCP stack, and named sets of them. What changes results more than most algorithms do is here, never
-//! hidden in code.
+//! The knobs of a TCP stack, and named sets of them. What changes results more than most algorithms do is
+//! here, never hidden in code.
 
 use super::ecn::EcnRule;
 use crate::path::quantity;
@@ -70,9 +70,9 @@ pub struct Profile {
     pub growth: Growth,
     /// Growth only for a sender that uses its window (`tcp_is_cwnd_limited`).
     pub gating: bool,
-    /// Pacing of senders whose controller does not set a pace: at twice cwnd/srtt in slow start, 1.2 times after. Linux does
-    /// so under the fq qdisc. A controller that sets a pace is paced either way, as by the internal pacing of Linux
-    /// (`sk_pacing_status` is `SK_PACING_NEEDED`, which `tcp_bbr` sets).
+    /// Pacing of senders whose controller does not set a pace: at twice cwnd/srtt in slow start, 1.2 times
+    /// after. Linux does so under the fq qdisc. A controller that sets a pace is paced either way, as by the
+    /// internal pacing of Linux (`sk_pacing_status` is `SK_PACING_NEEDED`, which `tcp_bbr` sets).
     pub pacing: bool,
     /// The largest burst handed over at once, bytes; 0 sends packet by packet.
     pub tso: u32,
@@ -100,7 +100,8 @@ pub struct Profile {
     pub rto_rule: RtoRule,
     /// The time by which `rto_rule` bounds the timeout.
     pub rto_min: Span,
-    /// The timeout with which data begins after a handshake packet was sent again, if there is no RTT sample (RFC 6298 §5.7: 3 s).
+    /// The timeout with which data begins after a handshake packet was sent again, if there is no RTT sample
+    /// (RFC 6298 §5.7: 3 s).
     pub rto_lost_syn: Span,
     /// Restart from the initial window after an idle period (RFC 2861, `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
@@ -108,7 +109,8 @@ pub struct Profile {
     pub ack: AckRule,
     /// Acknowledgements it sends at once at the start.
     pub quick: u32,
-    /// Acknowledgements of what lies beyond a hole go together, up to a millisecond apart (`tcp_comp_sack_delay_ns`).
+    /// Acknowledgements of what lies beyond a hole go together, up to a millisecond apart
+    /// (`tcp_comp_sack_delay_ns`).
     pub compress_acks: bool,
     /// Longest delay of an acknowledgement.
     pub delack: Span,
@@ -126,12 +128,14 @@ pub struct Profile {
     pub read_rate: Option<Rate>,
     /// The send buffer, bytes: data sent and not acknowledged never exceeds it. Unlimited by default.
     pub send_buffer: Bytes,
-    /// TCP small queues: what a connection may have in the queue of its own host is this binary fraction of a second at its
-    /// pacing rate (`sk_pacing_shift`), and two bursts at least; `None` for no limit. Only on a path with `host_rate`.
+    /// TCP small queues: what a connection may have in the queue of its own host is this binary fraction of a
+    /// second at its pacing rate (`sk_pacing_shift`), and two bursts at least; `None` for no limit. Only on a
+    /// path with `host_rate`.
     pub tsq: Option<u8>,
     /// The most it may have there in any case, bytes (`tcp_limit_output_bytes`, 4 MB since Linux 6.16).
     pub limit_output: Bytes,
-    /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
+    /// Retransmissions of a SYN that come a second apart before their timer doubles
+    /// (`tcp_syn_linear_timeouts`).
     pub syn_linear: u32,
     /// How often a SYN is sent again before the connection is given up, beyond those a second apart.
     pub syn_retries: u32,
@@ -143,16 +147,17 @@ pub struct Profile {
     pub ecn: EcnRule,
     /// Segments carry the `AccECN` option, where both ends have accurate feedback (`tcp_ecn_option`).
     pub ecn_option: bool,
-    /// CPU time that an acknowledgement with SACK blocks takes at the sender for each packet of its write queue; 0 for none. Linux
-    /// until 2.6.24 walked the queue (`tcp_sacktag_write_queue`); what a packet takes depends on the machine.
+    /// CPU time that an acknowledgement with SACK blocks takes at the sender for each packet of its write
+    /// queue; 0 for none. Linux until 2.6.24 walked the queue (`tcp_sacktag_write_queue`); what a packet
+    /// takes depends on the machine.
     pub sack_cost: Span,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
 
 impl Profile {
-    /// Linux 6.18 as distributions ship it: under the default qdisc `fq_codel`, which does not pace. Buffers are large enough
-    /// for the path, as an operator of it would set them.
+    /// Linux 6.18 as distributions ship it: under the default qdisc `fq_codel`, which does not pace. Buffers
+    /// are large enough for the path, as an operator of it would set them.
     pub const LINUX_6_18: Self = Self {
         name: "linux-6.18",
         about: "Linux 6.18 under fq_codel, as distributions ship it: only controllers that ask for it are paced",
@@ -207,8 +212,8 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// Linux 6.18 with receive offload (GRO) behind an interface that interrupts 20,000 times a second, as Intel's gigabit
-    /// drivers do under light load (`igb`, `e1000e`: 4,000 times a second under bulk load).
+    /// Linux 6.18 with receive offload (GRO) behind an interface that interrupts 20,000 times a second, as
+    /// Intel's gigabit drivers do under light load (`igb`, `e1000e`: 4,000 times a second under bulk load).
     pub const LINUX_6_18_GRO: Self = Self {
         name: "linux-6.18-gro",
         about: "Linux 6.18 with receive offload: what arrives within 50 us is acknowledged as one, up to 64 kB",
@@ -223,7 +228,8 @@ impl Profile {
         iw: 3,
         growth: Growth::PerAck,
         tso_defer: false,
-        // A window that is large from the start: with one that grows, each packet would be acknowledged while it does.
+        // A window that is large from the start: with one that grows, each packet would be acknowledged while
+        // it does.
         autotune: false,
         rack: false,
         tlp: false,
@@ -262,7 +268,8 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// ns-3's `TcpSocketBase` as its examples run it: byte counting, delayed ACK 2, minimum timeout 1 s, no RACK.
+    /// ns-3's `TcpSocketBase` as its examples run it: byte counting, delayed ACK 2, minimum timeout 1 s, no
+    /// RACK.
     pub const NS3: Self = Self {
         name: "ns3",
         about: "ns-3's TcpSocketBase as its examples run it",
@@ -287,8 +294,9 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged, a timeout of 1 s until the
-    /// first RTT sample, after a lost handshake packet too (its Table 1; ns-2 has no rule of RFC 6298 §5.7).
+    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged, a
+    /// timeout of 1 s until the first RTT sample, after a lost handshake packet too (its Table 1; ns-2 has no
+    /// rule of RFC 6298 §5.7).
     pub const NS2: Self = Self {
         name: "ns2",
         about: "ns-2's one-way agents as the TSL paper runs them",

@@ -1,9 +1,9 @@
-//! Loss detection by time: RFC 8985 as in Linux `tcp_recovery.c`. A segment is lost if one sent later has been
-//! delivered and the segment is overdue by more than the reordering window.
+//! Loss detection by time: RFC 8985 as in Linux `tcp_recovery.c`. A segment is lost if one sent later has
+//! been delivered and the segment is overdue by more than the reordering window.
 //!
-//! First transmissions are in the scoreboard in order of time; retransmissions are appended to a queue. Detection
-//! compares the two fronts, takes the older, and stops at the first segment that is not overdue. Lost retransmissions
-//! are found in the same way.
+//! First transmissions are in the scoreboard in order of time; retransmissions are appended to a queue.
+//! Detection compares the two fronts, takes the older, and stops at the first segment that is not overdue.
+//! Lost retransmissions are found in the same way.
 
 use super::scoreboard::{Record, Scoreboard};
 use slowstart::units::{Instant, Span};
@@ -34,10 +34,11 @@ impl Lost {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Rack {
-    /// Number and time of each retransmission not yet checked, oldest first. An entry is stale once its segment has
-    /// been retransmitted again.
+    /// Number and time of each retransmission not yet checked, oldest first. An entry is stale once its
+    /// segment has been retransmitted again.
     retransmissions: VecDeque<(u64, Instant)>,
-    /// The transmission sent last among those delivered: its send time and end offset (`rack.xmit_ts`, `rack.end_seq`).
+    /// The transmission sent last among those delivered: its send time and end offset (`rack.xmit_ts`,
+    /// `rack.end_seq`).
     newest: (Instant, u64),
     /// The RTT of that transmission (`rack.rtt`).
     rtt: Span,
@@ -108,8 +109,8 @@ impl Rack {
         self.degree = self.degree.max(degree);
     }
 
-    /// Takes the report of a duplicate on a path that reorders: widens the window, once per RTT (RFC 8985 §6.2 step 4,
-    /// `tcp_rack_update_reo_wnd`).
+    /// Takes the report of a duplicate on a path that reorders: widens the window, once per RTT (RFC 8985
+    /// §6.2 step 4, `tcp_rack_update_reo_wnd`).
     pub fn duplicate(&mut self, una: u64, next: u64) {
         if una >= self.widen_after {
             self.steps = (self.steps + 1).min(255);
@@ -118,8 +119,8 @@ impl Rack {
         }
     }
 
-    /// Takes a recovery that was undone because all its retransmissions were duplicates: the window stays for one recovery
-    /// more (`tcp_try_undo_dsack`).
+    /// Takes a recovery that was undone because all its retransmissions were duplicates: the window stays for
+    /// one recovery more (`tcp_try_undo_dsack`).
     pub fn undone(&mut self) {
         self.persist = (self.persist + 1).min(PERSIST);
     }
@@ -181,7 +182,8 @@ impl Rack {
                 if (at, r.end()) >= self.newest {
                     break;
                 }
-                // Computed only if needed: mostly nothing in flight is older than the newest delivered segment.
+                // Computed only if needed: mostly nothing in flight is older than the newest delivered
+                // segment.
                 let overdue = at
                     + *timeout.get_or_insert_with(|| {
                         self.rtt + self.reordering_window(board, recovering, min, srtt)
@@ -200,7 +202,8 @@ impl Rack {
         (lost, None)
     }
 
-    /// Returns the oldest transmission not yet checked: its segment, when it left, and whether it was a retransmission.
+    /// Returns the oldest transmission not yet checked: its segment, when it left, and whether it was a
+    /// retransmission.
     #[inline]
     fn oldest(&mut self, board: &Scoreboard) -> Option<(u64, Instant, bool)> {
         let base = board.first()?;

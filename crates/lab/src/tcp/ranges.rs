@@ -1,8 +1,8 @@
 //! A set of sequence ranges: disjoint and in order.
 //!
-//! The receiver uses one for out-of-order data, the sender for SACKed data. After a large overshoot it holds tens of
-//! thousands of ranges, but updates are at its ends: new data at the last range, retransmissions at the first. A deque
-//! moves the shorter side, so the cost does not grow with the window.
+//! The receiver uses one for out-of-order data, the sender for SACKed data. After a large overshoot it holds
+//! tens of thousands of ranges, but updates are at its ends: new data at the last range, retransmissions at
+//! the first. A deque moves the shorter side, so the cost does not grow with the window.
 
 use std::collections::VecDeque;
 
@@ -46,8 +46,8 @@ impl Ranges {
         self.all.iter().rev().take(4).any(|r| r.0 <= from && to <= r.1)
     }
 
-    /// Adds a range; calls `fresh` for each part that was not covered, in order. Returns the range that now contains
-    /// it.
+    /// Adds a range; calls `fresh` for each part that was not covered, in order. Returns the range that now
+    /// contains it.
     pub fn add(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) -> (u64, u64) {
         debug_assert!(from < to, "an empty range {from}..{to}");
         // Mostly the last range is extended, or the new one comes after it.

@@ -1,7 +1,8 @@
-//! An application that reads slowly: what it has not read takes space of the receive buffer, and the window that is
-//! offered shrinks (Linux `__tcp_select_window`, `tcp_cleanup_rbuf`).
+//! An application that reads slowly: what it has not read takes space of the receive buffer, and the window
+//! that is offered shrinks (Linux `__tcp_select_window`, `tcp_cleanup_rbuf`).
 //!
-//! Departs from Linux: the application reads without a pause, not in calls of a size; memory overhead is not counted.
+//! Departs from Linux: the application reads without a pause, not in calls of a size; memory overhead is not
+//! counted.
 
 use slowstart::units::{Bytes, Instant, Rate, Span};
 
@@ -41,8 +42,9 @@ impl Reader {
         }
     }
 
-    /// The window to offer, of a buffer of `space` bytes, with the data in order up to `next`: none if less than a
-    /// sixteenth of the buffer or a segment is free. `edge` is the end of the window offered so far, which stays.
+    /// The window to offer, of a buffer of `space` bytes, with the data in order up to `next`: none if less
+    /// than a sixteenth of the buffer or a segment is free. `edge` is the end of the window offered so far,
+    /// which stays.
     pub(super) fn window(&mut self, now: Instant, space: u64, mss: u64, next: u64, edge: u64) -> u64 {
         self.read_until(now, next);
         let least = mss.max(space / 16);
@@ -54,7 +56,8 @@ impl Reader {
             let wanted = (2 * window).max(least);
             let read = (next + wanted).saturating_sub(space);
             let at = self.since + self.rate.time_for(Bytes(read.saturating_sub(self.from)));
-            // That time is rounded down, so that a byte may be missing then, and nothing is free for want of it.
+            // That time is rounded down, so that a byte may be missing then, and nothing is free for want of
+            // it.
             self.update = at.max(now + Span(1));
         }
         window
@@ -65,7 +68,8 @@ impl Reader {
 mod tests {
     use super::*;
 
-    /// A buffer that is full is read, whatever the rate: each ACK that tells of it is later than the one before.
+    /// A buffer that is full is read, whatever the rate: each ACK that tells of it is later than the one
+    /// before.
     #[test]
     fn time_passes_between_two_updates_of_the_window() {
         const SPACE: u64 = 65_536;

@@ -25,8 +25,8 @@ pub enum AckDecision {
     Now,
 }
 
-/// The receiving half of a connection. Fields are in order of use: what an ACK contains, then what each data segment
-/// needs (docs/dev/engine.md, "Memory layout").
+/// The receiving half of a connection. Fields are in order of use: what an ACK contains, then what each data
+/// segment needs (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
@@ -85,8 +85,9 @@ impl Receiver {
     /// A receiver before the handshake.
     pub fn new(p: &Profile) -> Self {
         let fixed = p.max_window();
-        // tcp_select_initial_window: half of the initial buffer, in whole segments. A segment of 1448 bytes takes 2304
-        // bytes of memory, so up to five eighths of the buffer may be window (tcp_measure_rcv_mss).
+        // tcp_select_initial_window: half of the initial buffer, in whole segments. A segment of 1448 bytes
+        // takes 2304 bytes of memory, so up to five eighths of the buffer may be window
+        // (tcp_measure_rcv_mss).
         let half = p.rmem_first.0 / 2;
         let whole = half - half % u64::from(p.mss + if p.timestamps { TIMESTAMP_OPTION } else { 0 });
         let (first, clamp) =
@@ -158,8 +159,8 @@ impl Receiver {
         self.echo
     }
 
-    /// Takes the timestamp of a segment that begins at `from`: it is echoed unless the segment begins beyond the last
-    /// acknowledgement (RFC 7323 §4.3).
+    /// Takes the timestamp of a segment that begins at `from`: it is echoed unless the segment begins beyond
+    /// the last acknowledgement (RFC 7323 §4.3).
     pub fn update_echo(&mut self, from: u64, stamp: Option<u32>) {
         if from <= self.acked
             && let Some(stamp) = stamp
@@ -188,7 +189,8 @@ impl Receiver {
         matches!(prompt, Prompt::Now | Prompt::Both)
     }
 
-    /// True if the application reads slowly: [`Receiver::read_slowly`] then is to be called before data is processed.
+    /// True if the application reads slowly: [`Receiver::read_slowly`] then is to be called before data is
+    /// processed.
     pub(super) fn reads_slowly(&self) -> bool {
         self.reader.is_some()
     }
@@ -281,8 +283,8 @@ impl Receiver {
         self.block_count = (self.block_count + 1).min(BLOCKS as u8);
     }
 
-    /// Data beyond a hole: the first three duplicate ACKs are sent at once, further ones held back for a twentieth of
-    /// an RTT, at most 1 ms (`tcp_comp_sack_delay_ns`).
+    /// Data beyond a hole: the first three duplicate ACKs are sent at once, further ones held back for a
+    /// twentieth of an RTT, at most 1 ms (`tcp_comp_sack_delay_ns`).
     fn ack_decision_for_hole(&mut self, now: Instant) -> AckDecision {
         let wait = self.rtt.map_or(Span::ZERO, |r| (r / 20).min(COMPRESSED_FOR));
         if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
@@ -313,8 +315,8 @@ impl Receiver {
         self.delayed_until <= now
     }
 
-    /// Takes an ACK that is about to be sent; returns true if it is to carry [SACK blocks](Receiver::sack_blocks) or an
-    /// `AccECN` option. `plain` says that ECN is not in use.
+    /// Takes an ACK that is about to be sent; returns true if it is to carry
+    /// [SACK blocks](Receiver::sack_blocks) or an `AccECN` option. `plain` says that ECN is not in use.
     #[inline]
     pub(super) fn acknowledge(&mut self, plain: bool) -> bool {
         let news = self.dsack_pending || self.block_count > 0;
@@ -332,7 +334,8 @@ impl Receiver {
         news || self.ecn.arrived.is_sent
     }
 
-    /// The blocks to report: first a duplicate (RFC 2883), which is reported once, then the data held beyond a hole.
+    /// The blocks to report: first a duplicate (RFC 2883), which is reported once, then the data held beyond
+    /// a hole.
     pub fn sack_blocks(&mut self) -> impl Iterator<Item = (u64, u64)> {
         let duplicate = std::mem::take(&mut self.dsack_pending).then_some(self.dsack);
         duplicate.into_iter().chain(self.blocks[..usize::from(self.block_count)].iter().copied())
@@ -372,8 +375,9 @@ impl Receiver {
         window.min(self.limit.saturating_sub(self.next))
     }
 
-    /// Sets the highest offset for which the application has space; it never decreases. Returns true if a window update must
-    /// be sent: if the window is at least twice the one that the peer knows, and at least a segment (`tcp_cleanup_rbuf`).
+    /// Sets the highest offset for which the application has space; it never decreases. Returns true if a
+    /// window update must be sent: if the window is at least twice the one that the peer knows, and at least
+    /// a segment (`tcp_cleanup_rbuf`).
     pub(crate) fn limit_window(&mut self, end: u64) -> bool {
         if self.limit == u64::MAX {
             // From the beginning: nothing beyond has been offered.
@@ -397,8 +401,8 @@ impl Receiver {
         self.rtt_round = (self.next + self.window, now);
     }
 
-    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_measure_ts`). Samples are smoothed, so that the
-    /// estimate follows the queue; a timestamp gives one sample.
+    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_measure_ts`). Samples are smoothed, so that
+    /// the estimate follows the queue; a timestamp gives one sample.
     pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
         if echo == self.last_echo {
             return;
@@ -412,8 +416,9 @@ impl Receiver {
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
-    /// Grows the window by two segments for each that arrives, or by twice the `len` bytes of several merged into one, up
-    /// to the limit of right-sizing (`tcp_grow_window`). While it grows, data is acknowledged at once.
+    /// Grows the window by two segments for each that arrives, or by twice the `len` bytes of several merged
+    /// into one, up to the limit of right-sizing (`tcp_grow_window`). While it grows, data is acknowledged at
+    /// once.
     #[inline]
     fn grow_window(&mut self, len: u64) {
         if self.window < self.clamp {
@@ -424,8 +429,8 @@ impl Receiver {
         }
     }
 
-    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): raises the limit of the window to twice the bytes delivered in the
-    /// last RTT plus twice their growth.
+    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): raises the limit of the window to twice the bytes delivered
+    /// in the last RTT plus twice their growth.
     fn right_size(&mut self, now: Instant) {
         // Without `autotune` no RTT is measured.
         let Some(rtt) = self.rtt else { return };

@@ -60,8 +60,8 @@ impl Rtt {
         };
         let error = Span(rtt.0.abs_diff(srtt.0));
         self.srtt = Some(if rtt >= srtt { srtt + error / 8 } else { srtt - error / 8 });
-        // mdev is four times the deviation: mdev += error - mdev / 4. If the RTT falls suddenly, the error counts an
-        // eighth of that, so that it does not look like variance (tcp_rtt_estimator).
+        // mdev is four times the deviation: mdev += error - mdev / 4. If the RTT falls suddenly, the error
+        // counts an eighth of that, so that it does not look like variance (tcp_rtt_estimator).
         let quarter = self.mdev / 4;
         if self.rule == RtoRule::Linux && rtt < srtt && error > quarter {
             self.mdev += (error - quarter) / 8;
@@ -87,8 +87,8 @@ impl Rtt {
         self.set_rto();
     }
 
-    /// Takes a sample for the minimum RTT only: that of the newest segment of an ACK, which no delayed ACK has
-    /// lengthened (`tcp_update_rtt_min`).
+    /// Takes a sample for the minimum RTT only: that of the newest segment of an ACK, which no delayed ACK
+    /// has lengthened (`tcp_update_rtt_min`).
     pub fn least(&mut self, rtt: Span) {
         self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
     }
@@ -145,7 +145,8 @@ impl Rtt {
         self.srtt
     }
 
-    /// The minimum RTT of the connection. (Linux forgets samples older than five minutes; no run lasts that long.)
+    /// The minimum RTT of the connection. (Linux forgets samples older than five minutes; no run lasts that
+    /// long.)
     pub fn min(&self) -> Option<Span> {
         self.min
     }
@@ -191,8 +192,8 @@ mod tests {
         assert_eq!(r.rto(), Span::millis(290));
     }
 
-    /// RFC 6298 §2.3 in floating point, over samples with jumps: equal to within the rounding of integer division, a
-    /// few ns.
+    /// RFC 6298 §2.3 in floating point, over samples with jumps: equal to within the rounding of integer
+    /// division, a few ns.
     #[test]
     fn the_arithmetic_is_that_of_rfc_6298() {
         let mut ours = Rtt::new(RtoRule::Rfc6298, Span::ZERO);

@@ -1,7 +1,8 @@
 //! The state of every segment in flight.
 //!
-//! Segments are numbered in the order of their first transmission and kept in a ring. Counters are updated as flags
-//! change, so that nothing scans the window: the cost of an ACK is that of the segments it newly covers.
+//! Segments are numbered in the order of their first transmission and kept in a ring. Counters are updated as
+//! flags change, so that nothing scans the window: the cost of an ACK is that of the segments it newly
+//! covers.
 
 mod record;
 
@@ -51,9 +52,11 @@ pub struct Delivered {
     sent_once: (Instant, Instant),
     /// The highest offset that the peer held before this ACK.
     highest_held: u64,
-    /// The start of the lowest segment that was sent once and delivered after one sent later: a sign of reordering.
+    /// The start of the lowest segment that was sent once and delivered after one sent later: a sign of
+    /// reordering.
     pub reordered: Option<u64>,
-    /// The least end of a segment that was never sent again and is newly delivered; [`u64::MAX`] if there is none.
+    /// The least end of a segment that was never sent again and is newly delivered; [`u64::MAX`] if there is
+    /// none.
     pub first_original: u64,
     /// True if a segment was newly SACKed.
     pub sacked: bool,
@@ -139,8 +142,8 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// An empty scoreboard whose first byte has offset `una`. With `measures` it keeps the delivery state of each
-    /// segment when it left.
+    /// An empty scoreboard whose first byte has offset `una`. With `measures` it keeps the delivery state of
+    /// each segment when it left.
     pub fn new(una: u64, mss: u32, measures: bool) -> Self {
         Self { una, mss, measures, ..Self::default() }
     }
@@ -387,8 +390,8 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a SACK block `from..to`. Segments covered only in part count as not delivered. Calls `each` for every
-    /// newly delivered segment.
+    /// Takes a SACK block `from..to`. Segments covered only in part count as not delivered. Calls `each` for
+    /// every newly delivered segment.
     pub fn sack(
         &mut self,
         now: Instant,
@@ -439,8 +442,8 @@ impl Scoreboard {
         self.save_newest(before, d);
     }
 
-    /// Number of segments from the first on that end at or before `una`, were sent once, and are neither SACKed nor
-    /// marked lost.
+    /// Number of segments from the first on that end at or before `una`, were sent once, and are neither
+    /// SACKed nor marked lost.
     #[inline]
     fn count_in_order(&self, una: u64) -> usize {
         let mut n = 0;
@@ -450,8 +453,8 @@ impl Scoreboard {
         n
     }
 
-    /// Takes the delivery of the first `n` segments, as [counted](Scoreboard::count_in_order): they left in order, so
-    /// that the first and the last determine all samples.
+    /// Takes the delivery of the first `n` segments, as [counted](Scoreboard::count_in_order): they left in
+    /// order, so that the first and the last determine all samples.
     #[inline]
     fn deliver_in_order(
         &mut self,
@@ -488,9 +491,9 @@ impl Scoreboard {
         self.sacked.packets | self.lost.packets | self.resent.packets == 0
     }
 
-    /// Takes the acknowledgement of everything before `una`, where the scoreboard [has no
-    /// holes](Scoreboard::has_no_holes). Returns `None` and changes nothing if `una` is within a segment, or a segment
-    /// before it was retransmitted.
+    /// Takes the acknowledgement of everything before `una`, where the scoreboard
+    /// [has no holes](Scoreboard::has_no_holes). Returns `None` and changes nothing if `una` is within a
+    /// segment, or a segment before it was retransmitted.
     #[inline]
     pub(super) fn acknowledge_in_order(&mut self, now: Instant, una: u64) -> Option<InOrder> {
         let n = self.count_in_order(una);
@@ -515,8 +518,8 @@ impl Scoreboard {
         Some(InOrder { packets: n as u32, bytes, first: first.at, last })
     }
 
-    /// Takes the acknowledgement of everything before `una`. Calls `each` for every newly delivered segment, but for
-    /// only the last of those sent once and in order.
+    /// Takes the acknowledgement of everything before `una`. Calls `each` for every newly delivered segment,
+    /// but for only the last of those sent once and in order.
     pub fn acknowledge(&mut self, now: Instant, una: u64, d: &mut Delivered, mut each: impl FnMut(&Record)) {
         if una <= self.una {
             return;

@@ -15,7 +15,8 @@ pub const PSH: u8 = 1 << 3;
 /// The acknowledgement number is valid.
 pub const ACK: u8 = 1 << 4;
 
-/// Accurate ECN (RFC 9768): the bit before CWR in the header. Here it has the place of URG, which is never set.
+/// Accurate ECN (RFC 9768): the bit before CWR in the header. Here it has the place of URG, which is never
+/// set.
 pub const AE: u8 = 1 << 5;
 /// Echo of congestion experienced (RFC 3168).
 pub const ECE: u8 = 1 << 6;
@@ -60,7 +61,8 @@ pub struct Segment {
     pub rate_response: u8,
     /// The ECN codepoint of the IP header; a queue on the path may set [`Ecn::Ce`].
     pub ecn: Ecn,
-    /// The fields of the `AccECN` option, as bits; 0 if absent. Its values share the space of SACK blocks, as in the header.
+    /// The fields of the `AccECN` option, as bits; 0 if absent. Its values share the space of SACK blocks, as
+    /// in the header.
     pub ecn_fields: u8,
 }
 
@@ -119,8 +121,8 @@ impl Segment {
         self.ecn_fields > 0
     }
 
-    /// Adds an `AccECN` option after the SACK blocks. Returns false if there is no space: with three blocks, or beside two for
-    /// the field of ECT(0).
+    /// Adds an `AccECN` option after the SACK blocks. Returns false if there is no space: with three blocks,
+    /// or beside two for the field of ECT(0).
     pub fn set_ecn_option(&mut self, option: &EcnOption) -> bool {
         let blocks = if option.fields & 4 != 0 { 1 } else { 2 };
         if usize::from(self.sacks) > blocks {
@@ -161,7 +163,8 @@ impl Segment {
 
 /// A destination for the segments that an endpoint sends.
 pub trait Wire {
-    /// Sends a train of `n` segments: `s`, and those that follow it in sequence with the same length and header.
+    /// Sends a train of `n` segments: `s`, and those that follow it in sequence with the same length and
+    /// header.
     fn put_train(&mut self, s: &Segment, n: u32);
 
     /// Sends one segment; it leaves in the order of calls.
@@ -182,8 +185,8 @@ pub fn milliseconds(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
 
-/// Returns the offset that the sequence number `wire` stands for, the one nearest to `near`; `isn` is the sequence
-/// number of offset 0. `None` if it would be negative.
+/// Returns the offset that the sequence number `wire` stands for, the one nearest to `near`; `isn` is the
+/// sequence number of offset 0. `None` if it would be negative.
 pub fn unwrap(wire: u32, isn: u32, near: u64) -> Option<u64> {
     let away = wire.wrapping_sub(isn).wrapping_sub(near as u32).cast_signed();
     near.checked_add_signed(i64::from(away))

@@ -1,10 +1,10 @@
-//! Compares two engines over named cells, each a path and a congestion control: the simulator with the live kernel, or
-//! with a QUIC stack.
+//! Compares two engines over named cells, each a path and a congestion control: the simulator with the live
+//! kernel, or with a QUIC stack.
 //!
-//! A figure of the first engine agrees if it lies within the range of the second's runs, widened by 10 %; the time of an
-//! exit also by one round trip; the time to a number of bytes by 5 % only. The first engine's figure is the median over as
-//! many runs with the same seeds, so that both have the same jitter, losses and start in a trace. A cell passes if
-//! every figure agrees.
+//! A figure of the first engine agrees if it lies within the range of the second's runs, widened by 10 %; the
+//! time of an exit also by one round trip; the time to a number of bytes by 5 % only. The first engine's
+//! figure is the median over as many runs with the same seeds, so that both have the same jitter, losses and
+//! start in a trace. A cell passes if every figure agrees.
 
 use crate::engine::Sampling;
 use crate::engines::{Engine, EngineError, Part, Watched};
@@ -25,7 +25,8 @@ pub struct Control {
     pub startup: &'static str,
     /// The simulator's congestion avoidance.
     pub avoidance: &'static str,
-    /// The congestion control of the kernel: a built-in one, or the BPF object of a startup with its avoidance.
+    /// The congestion control of the kernel: a built-in one, or the BPF object of a startup with its
+    /// avoidance.
     pub kernel: &'static str,
 }
 
@@ -60,10 +61,11 @@ pub struct Cell {
     pub ecn: Option<&'static str>,
 }
 
-/// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the congestion controls
-/// that run over each. Where rate and delay are constant, ACKs have a jitter of one packet time: a packet sent for an ACK
-/// arrives at the full queue at the moment at which another packet leaves it, and without jitter the same one of the
-/// two would always be first (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
+/// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the
+/// congestion controls that run over each. Where rate and delay are constant, ACKs have a jitter of one
+/// packet time: a packet sent for an ACK arrives at the full queue at the moment at which another packet
+/// leaves it, and without jitter the same one of the two would always be first (Floyd and Jacobson, On
+/// Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
 const MATRIX: &[(&str, u32, &str, &[Control])] = &[
     ("2M-50ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=50ms queue=1bdp", &[CUBIC, RENO]),
     ("2M-600ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=600ms queue=1bdp", &[PLAIN, SEARCH]),
@@ -94,8 +96,8 @@ const MATRIX: &[(&str, u32, &str, &[Control])] = &[
     ),
 ];
 
-/// As [`MATRIX`], over queue disciplines, token buckets and the elements that lose, delay and duplicate by more than a coin;
-/// one congestion control each, and the ECN that both ends use.
+/// As [`MATRIX`], over queue disciplines, token buckets and the elements that lose, delay and duplicate by
+/// more than a coin; one congestion control each, and the ECN that both ends use.
 const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
     ("fq_codel", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", CUBIC, None),
     ("fq_codel-ecn", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", RENO, Some("rfc3168")),
@@ -163,8 +165,9 @@ const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
 ];
 
 impl Cell {
-    /// The study of the cell on an engine: its control has the kernel's name where the engine knows that name, and the TCP
-    /// stack is set as far as the engine lets it. `traces` is the folder of the trace files.
+    /// The study of the cell on an engine: its control has the kernel's name where the engine knows that
+    /// name, and the TCP stack is set as far as the engine lets it. `traces` is the folder of the trace
+    /// files.
     ///
     /// # Errors
     /// If the engine cannot run the cell.
@@ -322,8 +325,9 @@ fn window(samples: &[Sample], time_s: f64) -> Option<f64> {
     Some(samples.get(after.checked_sub(1)?)?.cwnd_bytes as f64)
 }
 
-/// The distance of a run's window from that of the kernel's median run, in per cent: the mean over time of the greater
-/// over the smaller, minus one. The simulated run may be a tenth farther away than the kernel's own runs are.
+/// The distance of a run's window from that of the kernel's median run, in per cent: the mean over time of
+/// the greater over the smaller, minus one. The simulated run may be a tenth farther away than the kernel's
+/// own runs are.
 fn trajectory(ours: &[Ran], kernel: &[Ran]) -> Figure {
     let last = |o: &Ran| o.trace.samples.last().map_or(0.0, |s| s.time_s);
     let end = ours.iter().chain(kernel).map(last).fold(f64::INFINITY, f64::min);

@@ -1,9 +1,10 @@
-//! Dumbbell topologies for ns-3 and the simulator: the same cases, simulated with ns-3's rules (profile `ns3`,
-//! `hystart-ns3`).
+//! Dumbbell topologies for ns-3 and the simulator: the same cases, simulated with ns-3's rules (profile
+//! `ns3`, `hystart-ns3`).
 //!
-//! Both are compared up to two round trips after the startup ended, and not after the first loss that a sender has
-//! detected, because ns-3's recovery is not a reference: it starts with a burst that proportional rate reduction does
-//! not send, and a large loss nearly always leads to a timeout where Linux recovers without one.
+//! Both are compared up to two round trips after the startup ended, and not after the first loss that a
+//! sender has detected, because ns-3's recovery is not a reference: it starts with a burst that proportional
+//! rate reduction does not send, and a large loss nearly always leads to a timeout where Linux recovers
+//! without one.
 
 use crate::app::Kind;
 use crate::engine::{Direction, Engine, Flow, FlowSpec, Sampling};
@@ -129,8 +130,8 @@ impl Case {
         all
     }
 
-    /// The end of the comparison: two round trips after the startup ended, but before the first detected loss; just
-    /// after that loss if it ended the startup.
+    /// The end of the comparison: two round trips after the startup ended, but before the first detected
+    /// loss; just after that loss if it ended the startup.
     fn end(&self) -> f64 {
         let engine =
             self.run_until(self.duration_s, |e| e.flows.iter().all(|f| f.truth.first_loss.is_some()));
@@ -149,11 +150,12 @@ impl Case {
         4.0 * 8.0 * (u64::from(self.mss_bytes) + HEADERS) as f64 / self.rate_bps as f64
     }
 
-    /// The bottleneck as a path of the simulator. As in ns-3 the sender connects, so its data takes the return direction.
+    /// The bottleneck as a path of the simulator. As in ns-3 the sender connects, so its data takes the
+    /// return direction.
     fn path(&self) -> String {
         let wire = u64::from(self.mss_bytes) + HEADERS;
-        // The bytes that PPP adds count in rate and queue. The queue is stopped when another packet of the largest size
-        // (the device's MTU, 1500 bytes) would not fit.
+        // The bytes that PPP adds count in rate and queue. The queue is stopped when another packet of the
+        // largest size (the device's MTU, 1500 bytes) would not fit.
         let rate = self.rate_bps * wire / (wire + PPP);
         let packets = (self.queue_bytes.saturating_sub(1500)) / (wire + PPP) + 1;
         let rtt_us = (self.rtt_s * 1e6).round();

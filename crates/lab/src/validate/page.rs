@@ -1,4 +1,5 @@
-//! The report of a comparison of two engines: which cells agree, and the windows of both engines in one chart.
+//! The report of a comparison of two engines: which cells agree, and the windows of both engines in one
+//! chart.
 
 use super::kernel::{Cell, Figure, Ran};
 use crate::record::Row;

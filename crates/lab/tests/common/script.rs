@@ -26,7 +26,8 @@ const SCALE: u8 = 14;
 pub(crate) const RTT: Span = Span::millis(100);
 pub(crate) const MSS: u64 = 1448;
 
-/// Linux without pacing and without deferred bursts, which would only delay the segments that these scripts look for.
+/// Linux without pacing and without deferred bursts, which would only delay the segments that these scripts
+/// look for.
 pub(crate) const LINUX: Profile = Profile { pacing: false, tso_defer: false, ..Profile::LINUX_6_18 };
 
 /// A controller of standard slow start and CUBIC.
@@ -212,8 +213,8 @@ impl Script {
         self.now = end;
     }
 
-    /// The peer acknowledges `upto` segments and SACKs the ranges `held`, the newest first. It echoes the timestamp of
-    /// the last transmission of the last segment acknowledged.
+    /// The peer acknowledges `upto` segments and SACKs the ranges `held`, the newest first. It echoes the
+    /// timestamp of the last transmission of the last segment acknowledged.
     pub(crate) fn ack(&mut self, upto: u64, held: &[(u64, u64)]) {
         let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.1);
         self.ack_echoing(upto, held, stamp);
@@ -280,8 +281,8 @@ pub(crate) fn established() -> Script {
     Script::established(&LINUX, RTT)
 }
 
-/// An endpoint after flights of 10, 20, 40 ... segments, each acknowledged after one RTT: its window is `window`
-/// segments, all in flight, the first of them number `window - 10`.
+/// An endpoint after flights of 10, 20, 40 ... segments, each acknowledged after one RTT: its window is
+/// `window` segments, all in flight, the first of them number `window - 10`.
 pub(crate) fn opened(profile: &Profile, window: u64) -> Script {
     let mut s = Script::established(profile, RTT);
     s.write(4 * window);

@@ -1,4 +1,5 @@
-//! What one connection of the corpus is: path, congestion control, settings of both hosts, and application, drawn from a seed.
+//! What one connection of the corpus is: path, congestion control, settings of both hosts, and application,
+//! drawn from a seed.
 
 use serde_json::{Value, json};
 use slowstart_lab::random::Stream;

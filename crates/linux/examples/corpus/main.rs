@@ -1,12 +1,14 @@
 //! Makes a corpus of connections of the running kernel, with the kernel's own account of each:
-//! `cargo run --release -p slowstart-linux --example corpus -- --seed 1 --runs 1000 --jobs 12 --out DIR` (root).
+//! `cargo run --release -p slowstart-linux --example corpus -- --seed 1 --runs 1000 --jobs 12 --out DIR`
+//! (root).
 //!
-//! For case N of the seed it writes `N-sender.pcap`, `N-receiver.pcap` (tcpdump at both ends of an emulated path),
-//! `N-middle.pcap` (what a point between them sees), `N.probes.csv` (the sender's state at each ACK, from the tracepoint
-//! `tcp:tcp_probe`: time in microseconds since 1970, `snd_una`, `snd_nxt`, `snd_cwnd`, `ssthresh`, `snd_wnd`, `srtt`), and a
-//! line of `index.jsonl`. Cases with an even number are for development, those with an odd number are only reported. What a
-//! case is depends on the seed alone; when its packets are sent depends on the machine. `crates/replay/examples/score.rs`
-//! compares `slowstart replay` with it.
+//! For case N of the seed it writes `N-sender.pcap`, `N-receiver.pcap` (tcpdump at both ends of an emulated
+//! path), `N-middle.pcap` (what a point between them sees), `N.probes.csv` (the sender's state at each ACK,
+//! from the tracepoint `tcp:tcp_probe`: time in microseconds since 1970, `snd_una`, `snd_nxt`, `snd_cwnd`,
+//! `ssthresh`, `snd_wnd`, `srtt`), and a line of `index.jsonl`. Cases with an even number are for
+//! development, those with an odd number are only reported. What a case is depends on the seed alone; when
+//! its packets are sent depends on the machine. `crates/replay/examples/score.rs` compares `slowstart replay`
+//! with it.
 
 mod case;
 mod probe;
@@ -173,7 +175,8 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
     let of = |sends: bool| {
         if sends { (None, case.send_buffer, control) } else { (case.receive_buffer, None, None) }
     };
-    // Data takes the link of the path in either case: for an upload the end that sends over it calls the other.
+    // Data takes the link of the path in either case: for an upload the end that sends over it calls the
+    // other.
     let (listens, calls, ip) =
         if upload { (e.client(), e.server(), CLIENT) } else { (e.server(), e.client(), SERVER) };
     let (receive_buffer, send_buffer, its) = of(!upload);

@@ -1,4 +1,5 @@
-//! The kernel's own account: the tracepoint `tcp:tcp_probe` of an instance of tracefs that belongs to this program.
+//! The kernel's own account: the tracepoint `tcp:tcp_probe` of an instance of tracefs that belongs to this
+//! program.
 
 use slowstart_linux::emulate::{CLIENT, SERVER};
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ pub(crate) struct Probe {
     pub(crate) srtt: u32,
 }
 
-/// Lines of the tracepoint by the port of the server, and by whether the server is the end that received the ACK.
+/// Lines of the tracepoint by the port of the server, and by whether the server is the end that received the
+/// ACK.
 pub(crate) type Probes = BTreeMap<(u16, bool), Vec<Probe>>;
 
 /// The trace, removed on drop.
@@ -80,8 +82,8 @@ impl Trace {
         }
     }
 
-    /// Takes the lines of the end that sent `bytes` over a connection to or from this port. Waits up to ten seconds until its
-    /// last ACK was read, on a busy machine.
+    /// Takes the lines of the end that sent `bytes` over a connection to or from this port. Waits up to ten
+    /// seconds until its last ACK was read, on a busy machine.
     pub(crate) fn take(&self, port: u16, bytes: u64) -> Vec<Probe> {
         for wait in (0..100).rev() {
             let mut all = self.probes.lock().unwrap_or_else(PoisonError::into_inner);

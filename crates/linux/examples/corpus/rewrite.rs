@@ -1,5 +1,5 @@
-//! Captures made out of another: as a point between the two ends sees the connection, and as an interface with segmentation or
-//! receive offload shows it.
+//! Captures made out of another: as a point between the two ends sees the connection, and as an interface
+//! with segmentation or receive offload shows it.
 
 /// A packet of a capture: nanoseconds since 1970, length on the wire, what was captured of its IP packet.
 #[derive(Clone, Debug)]
@@ -39,8 +39,8 @@ pub(crate) fn write(like: &[u8], frames: &[Frame]) -> Vec<u8> {
     file
 }
 
-/// The connection as seen `ns` away from the server's end of the path, where it was captured, with nothing that delays packets
-/// in between.
+/// The connection as seen `ns` away from the server's end of the path, where it was captured, with nothing
+/// that delays packets in between.
 pub(crate) fn away(frames: &[Frame], ns: u64) -> Vec<Frame> {
     let by_server = |f: &Frame| f.bytes.get(12..16) == Some(&[10, 77, 0, 1]);
     let shift = |f: &Frame| {
@@ -52,9 +52,9 @@ pub(crate) fn away(frames: &[Frame], ns: u64) -> Vec<Frame> {
     all
 }
 
-/// Joins data packets that follow each other within `ns`, as segmentation and receive offloads do: of one direction, in
-/// order, with the same acknowledgement and options, up to 64 kB. The time of a received super-segment is that of its last
-/// packet.
+/// Joins data packets that follow each other within `ns`, as segmentation and receive offloads do: of one
+/// direction, in order, with the same acknowledgement and options, up to 64 kB. The time of a received
+/// super-segment is that of its last packet.
 pub(crate) fn join(frames: &[Frame], ns: u64, last: bool) -> Vec<Frame> {
     let mut all: Vec<(Frame, u64)> = Vec::new();
     for f in frames {

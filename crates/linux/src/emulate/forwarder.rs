@@ -1,4 +1,5 @@
-//! The forwarding thread: reads packets from the devices, passes them to the path and writes each one when it is due.
+//! The forwarding thread: reads packets from the devices, passes them to the path and writes each one when it
+//! is due.
 
 use super::tun::Tun;
 use super::{DirectionStats, PacketRecord, Report, packet};
@@ -14,9 +15,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long before a packet is due the thread stops sleeping and polls the clock, since waking up takes about this long.
-/// Less than the time between two packets at 100 Mbit/s (120 us): otherwise the thread never sleeps at that rate, and
-/// the kernel stops a real-time thread that never sleeps for 50 ms of each second.
+/// How long before a packet is due the thread stops sleeping and polls the clock, since waking up takes about
+/// this long. Less than the time between two packets at 100 Mbit/s (120 us): otherwise the thread never
+/// sleeps at that rate, and the kernel stops a real-time thread that never sleeps for 50 ms of each second.
 const WAKEUP: Span = Span::micros(30);
 /// Longest sleep, after which the thread checks whether it must stop.
 const IDLE: Span = Span::millis(50);
@@ -163,8 +164,9 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Waits until a device has a packet to send, or until `stop` is set: the time of the path begins with its first packet, as in
-/// the simulator, so that outages and the timers of disciplines come at the same time of a connection.
+/// Waits until a device has a packet to send, or until `stop` is set: the time of the path begins with its
+/// first packet, as in the simulator, so that outages and the timers of disciplines come at the same time of
+/// a connection.
 fn wait_for_packet(server: &Tun, client: &Tun, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let mut ready = [server, client].map(|tun| PollFd::new(tun.file.as_fd(), PollFlags::POLLIN));

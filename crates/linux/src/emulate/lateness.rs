@@ -3,7 +3,8 @@
 use slowstart::units::Span;
 use std::fmt;
 
-/// Lateness above which a packet counts as late. A run in which more than 1 % of the packets are late is invalid.
+/// Lateness above which a packet counts as late. A run in which more than 1 % of the packets are late is
+/// invalid.
 pub const MAX_LATENESS: Span = Span::millis(1);
 
 /// Histogram classes, each twice as wide as the one before: below 1 us, 2 us, 4 us, ...
@@ -42,7 +43,8 @@ impl Lateness {
         Span(self.max_ns)
     }
 
-    /// Returns an upper bound of a quantile, given in thousandths (500 for the median); at most twice the quantile.
+    /// Returns an upper bound of a quantile, given in thousandths (500 for the median); at most twice the
+    /// quantile.
     pub fn quantile_per_mille(&self, quantile: u64) -> Span {
         let wanted = (self.packets() * quantile).div_ceil(1000);
         let mut seen = 0;

@@ -1,10 +1,10 @@
-//! Runs a path of the simulator on the real clock: two network namespaces with a TUN device each, joined by the path
-//! elements that the simulator uses.
+//! Runs a path of the simulator on the real clock: two network namespaces with a TUN device each, joined by
+//! the path elements that the simulator uses.
 //!
-//! A packet that one device sends enters a direction of the path at that moment. The direction computes when the packet
-//! arrives, or drops it; at that time the packet is written to the other device. Rate, queue, delays and losses are
-//! those of the simulator, with the same random draws for the same seed. When packets enter, and how late they are
-//! released, depends on the machine; the lateness is measured and reported.
+//! A packet that one device sends enters a direction of the path at that moment. The direction computes when
+//! the packet arrives, or drops it; at that time the packet is written to the other device. Rate, queue,
+//! delays and losses are those of the simulator, with the same random draws for the same seed. When packets
+//! enter, and how late they are released, depends on the machine; the lateness is measured and reported.
 
 mod forwarder;
 mod lateness;
@@ -67,7 +67,8 @@ pub fn possible() -> Result<(), KernelError> {
     }
 }
 
-/// A running path. Dropping it stops the forwarding, ends the programs in both namespaces and removes the namespaces.
+/// A running path. Dropping it stops the forwarding, ends the programs in both namespaces and removes the
+/// namespaces.
 #[derive(Debug)]
 pub struct Emulation {
     namespaces: Namespaces,
@@ -158,16 +159,18 @@ impl Emulation {
         &self.namespaces.client
     }
 
-    /// Returns false once forwarding has failed, for example because a device was deleted; [`Self::stop`] returns the
-    /// error.
+    /// Returns false once forwarding has failed, for example because a device was deleted; [`Self::stop`]
+    /// returns the error.
     pub fn is_running(&self) -> bool {
         self.forwarder.as_ref().is_some_and(|f| !f.is_finished())
     }
 
-    /// Sets `tcp_ecn` of both ends as the profile has it; without ECN the kernel's default stays, which asks for none.
+    /// Sets `tcp_ecn` of both ends as the profile has it; without ECN the kernel's default stays, which asks
+    /// for none.
     ///
     /// # Errors
-    /// With the feedback of DCTCP, which is a matter of its congestion control, or on a kernel that does not know a value.
+    /// With the feedback of DCTCP, which is a matter of its congestion control, or on a kernel that does not
+    /// know a value.
     pub fn set_ecn(&self, rule: EcnRule) -> Result<(), KernelError> {
         let value = match rule {
             EcnRule::Off => return Ok(()),
@@ -223,8 +226,8 @@ fn disable_ipv6(ns: &str) -> Result<(), KernelError> {
     })
 }
 
-/// Limits the server's device to four times the rate of the path, so that packets wait in its queue and TCP small
-/// queues act on the sender as on a real interface.
+/// Limits the server's device to four times the rate of the path, so that packets wait in its queue and TCP
+/// small queues act on the sender as on a real interface.
 fn shape_sender(ns: &str, rate: Rate) -> Result<(), KernelError> {
     let rate = format!("{}bit", rate.0.saturating_mul(4).max(1_000_000_000));
     run(
@@ -237,8 +240,8 @@ fn shape_sender(ns: &str, rate: Rate) -> Result<(), KernelError> {
     )
 }
 
-/// Allows windows of eight times the BDP plus the buffer (four BDP where the buffer has no limit), 16 MiB to 1 GiB, and
-/// turns off the metrics that the kernel keeps from earlier connections.
+/// Allows windows of eight times the BDP plus the buffer (four BDP where the buffer has no limit), 16 MiB to
+/// 1 GiB, and turns off the metrics that the kernel keeps from earlier connections.
 fn set_tcp_limits(ns: &str, facts: &PathFacts) -> Result<(), KernelError> {
     let buffer = facts.buffer.map_or(facts.bdp.0 * 4, |b| b.0);
     let max = facts.bdp.0.saturating_add(buffer).saturating_mul(8).clamp(16 << 20, 1 << 30);

@@ -12,7 +12,8 @@ use std::process::{self, Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-/// Namespaces are named `slowstart-PID-N-server` and `slowstart-PID-N-client`, with the process that created them.
+/// Namespaces are named `slowstart-PID-N-server` and `slowstart-PID-N-client`, with the process that created
+/// them.
 const PREFIX: &str = "slowstart-";
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -70,8 +71,8 @@ fn remove(name: &str) {
     let _ = run("ip", &["netns", "del", name]);
 }
 
-/// Removes the namespaces of processes that no longer exist, for example because they were killed, and kills the
-/// processes that still run in them. Returns the number of namespaces removed.
+/// Removes the namespaces of processes that no longer exist, for example because they were killed, and kills
+/// the processes that still run in them. Returns the number of namespaces removed.
 pub fn remove_stale_namespaces() -> usize {
     let mut removed = 0;
     for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
@@ -101,8 +102,8 @@ pub(super) fn in_namespace<T: Send>(
         .unwrap_or_else(|_| Err(KernelError::refused(ns, "the thread in this namespace panicked")))
 }
 
-/// Starts a program in a network namespace. As with `ip netns exec`, it gets a mount namespace in which `/sys` shows the
-/// devices of the network namespace.
+/// Starts a program in a network namespace. As with `ip netns exec`, it gets a mount namespace in which
+/// `/sys` shows the devices of the network namespace.
 pub(super) fn spawn(ns: &str, command: &mut Command) -> Result<Child, KernelError> {
     in_namespace(ns, || {
         mount_sysfs().map_err(|e| KernelError::io(format!("mount /sys for {ns}"))(e.into()))?;

@@ -8,8 +8,8 @@ const FIN: u8 = 1;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Returns what a path element needs to know about a packet. A packet that is not TCP over IPv4, or that is cut short,
-/// counts as data.
+/// Returns what a path element needs to know about a packet. A packet that is not TCP over IPv4, or that is
+/// cut short, counts as data.
 pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
     PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
@@ -27,8 +27,8 @@ fn ecn(packet: &[u8]) -> Ecn {
     }
 }
 
-/// A number for the addresses, protocol and ports of a packet, by which queues tell flows apart. Packets of both
-/// directions of a connection have different ones.
+/// A number for the addresses, protocol and ports of a packet, by which queues tell flows apart. Packets of
+/// both directions of a connection have different ones.
 fn flow(packet: &[u8]) -> u32 {
     let Some(first) = packet.first().filter(|first| **first >> 4 == 4) else { return 0 };
     let header = usize::from(first & 15) * 4;

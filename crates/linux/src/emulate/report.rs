@@ -14,7 +14,8 @@ pub struct PacketRecord {
     pub at: Instant,
     /// Its size and kind.
     pub packet: PacketInfo,
-    /// When the path delivers it, or where it was dropped; [`Instant::NEVER`] if it was in a queue when the path stopped.
+    /// When the path delivers it, or where it was dropped; [`Instant::NEVER`] if it was in a queue when the
+    /// path stopped.
     pub outcome: Result<Instant, Dropped>,
 }
 

@@ -9,7 +9,8 @@ use slowstart_lab::stats;
 /// What the link saw of a program's download. Times count from its first packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// When the last large packet arrived: one of at least half the bytes of the largest. (What follows says goodbye.)
+    /// When the last large packet arrived: one of at least half the bytes of the largest. (What follows says
+    /// goodbye.)
     pub last: Span,
     /// Bytes of the IP packets with data that arrived.
     pub bytes: u64,
@@ -43,7 +44,8 @@ pub fn seen(report: &Report, beside: &[[u32; 2]]) -> Option<Seen> {
     })
 }
 
-/// The effect on the flows beside the program, from `began` until `ended`, by the definitions of the simulator.
+/// The effect on the flows beside the program, from `began` until `ended`, by the definitions of the
+/// simulator.
 fn others(report: &Report, beside: &[[u32; 2]], began: Instant, ended: Instant) -> Option<Others> {
     let first = beside.first()?;
     let of = |p: &&PacketRecord, flows: &[[u32; 2]]| {

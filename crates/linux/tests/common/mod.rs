@@ -198,7 +198,8 @@ pub(crate) fn many(net: &Net, control: &str, n: usize) -> Vec<Pair> {
     })
 }
 
-/// Sends bytes under a congestion control and closes. Returns the name of the control that the connection used.
+/// Sends bytes under a congestion control and closes. Returns the name of the control that the connection
+/// used.
 pub(crate) fn with_control(net: &Net, control: &str, bytes: usize) -> String {
     let mut pair = transfer(net, Some(control));
     pair.send(bytes);
@@ -232,8 +233,8 @@ impl Cgroup {
         Some(Self(dir))
     }
 
-    /// Connects from within the cgroup after requesting Reno, and returns the control of the connection. A child process
-    /// does this: it runs the test [`connects_in_a_cgroup`] of this program.
+    /// Connects from within the cgroup after requesting Reno, and returns the control of the connection. A
+    /// child process does this: it runs the test [`connects_in_a_cgroup`] of this program.
     pub(crate) fn run_inside(&self, net: &Net) -> String {
         let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
         let port = listener.local_addr().expect("bound").port();

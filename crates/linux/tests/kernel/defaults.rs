@@ -15,7 +15,8 @@ fn default_of(ns: &str) -> String {
     Net::within(ns, read).trim().to_string()
 }
 
-/// The child of the test below: holds a startup as the default of its network namespace and waits to be killed.
+/// The child of the test below: holds a startup as the default of its network namespace and waits to be
+/// killed.
 #[test]
 fn holds_the_default_as_child() {
     let Ok(startup) = std::env::var("SLOWSTART_DEFAULT") else { return };
@@ -78,7 +79,8 @@ fn a_default_is_restored_on_every_way_out() {
     assert_eq!((done.control.as_deref(), done.defaults.len()), (Some("ss_search"), 1));
     assert_eq!(default_of(ns), before);
 
-    // Somebody else changed the default since: it stays. (In a network namespace not every control may be the default.)
+    // Somebody else changed the default since: it stays. (In a network namespace not every control may be the
+    // default.)
     let other = load(&spec("standard")).expect("loads");
     pin("search");
     Net::within(ns, || {

@@ -1,12 +1,13 @@
 //! What is lost where the kernel refuses the iterator over the connections of a control, which
-//! `SLOWSTART_REFUSE_ITERATOR` does on every kernel: only the number of open connections, which is then right or unknown.
+//! `SLOWSTART_REFUSE_ITERATOR` does on every kernel: only the number of open connections, which is then right
+//! or unknown.
 
 use crate::common::{Net, settles, transfer};
 use crate::{able, spec};
 use slowstart_linux::{Check, Verb, Verdict, load};
 
-/// The child of the tests below: what it counts with no connection, with some in another network namespace, from
-/// within that one, and with one more in a third.
+/// The child of the tests below: what it counts with no connection, with some in another network namespace,
+/// from within that one, and with one more in a third.
 #[test]
 fn counts_as_child() {
     if std::env::var("SLOWSTART_COUNT").is_err() {

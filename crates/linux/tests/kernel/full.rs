@@ -1,5 +1,6 @@
-//! Maps: path memory, which a connection leaves for the next; and maps that are full: the ring of events, path memory, the storage of
-//! connections. The connection goes on, and what is lost is counted or is the entry that was used longest ago.
+//! Maps: path memory, which a connection leaves for the next; and maps that are full: the ring of events,
+//! path memory, the storage of connections. The connection goes on, and what is lost is counted or is the
+//! entry that was used longest ago.
 
 use crate::common::{Net, many, settles, transfer, with_control};
 use crate::{able, spec};
@@ -18,8 +19,8 @@ fn a_ring_that_is_full_drops_events_and_the_connection_goes_on() {
     held.watch(2).expect("live");
     let dropped = || held.counts().expect("counts").dropped_events;
     let mut pair = transfer(&net, Some(&held.name));
-    // Nobody reads the ring, which has room for about 14,000 events. Each connection writes one when it begins and one when it
-    // ends. A process may have 1024 files open.
+    // Nobody reads the ring, which has room for about 14,000 events. Each connection writes one when it
+    // begins and one when it ends. A process may have 1024 files open.
     let full = (0..50).any(|_| {
         drop(many(&net, &held.name, 400));
         dropped() > 0

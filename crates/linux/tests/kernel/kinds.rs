@@ -1,6 +1,6 @@
-//! A trial on a server whose connections are of other kinds than in `trial.rs`: their handshake is never complete, their peer has
-//! disappeared, they come to several listeners at one port, over Multipath TCP or TCP Fast Open, they are idle for minutes, or their
-//! program is frozen.
+//! A trial on a server whose connections are of other kinds than in `trial.rs`: their handshake is never
+//! complete, their peer has disappeared, they come to several listeners at one port, over Multipath TCP or
+//! TCP Fast Open, they are idle for minutes, or their program is frozen.
 
 use crate::common::{Cgroup, Net, ip, settles};
 use crate::trial::trial_while;
@@ -62,7 +62,8 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it with some of the words `multipath`, `keepalive`, `calls-nobody`. It ends after so many connections.
+    /// Starts it with some of the words `multipath`, `keepalive`, `calls-nobody`. It ends after so many
+    /// connections.
     fn start(cgroup: &Cgroup, net: &Net, listeners: usize, connections: usize, how: &str) -> Self {
         let request = format!("{}|{listeners}|{connections}|{how}", cgroup.0.display());
         let mut child =
@@ -156,7 +157,8 @@ fn ask(socket: &mut TcpStream) {
     read_answer(socket, PAGE);
 }
 
-/// A counter of a network namespace in /proc/net/netstat, such as `MPTcpExt` and `MPCapableSYNRX`; `None` if the kernel has none.
+/// A counter of a network namespace in /proc/net/netstat, such as `MPTcpExt` and `MPCapableSYNRX`; `None` if
+/// the kernel has none.
 fn counter(ns: &str, group: &str, name: &str) -> Option<u64> {
     let text = Net::within(ns, || fs::read_to_string("/proc/thread-self/net/netstat")).expect("readable");
     let mut lines = text.lines().filter_map(|l| l.strip_prefix(group)?.strip_prefix(": "));
@@ -273,8 +275,8 @@ fn connections_of_several_listeners_at_one_port_are_counted_once() {
     each_is_counted_once(&records, &counts, 4 * CLIENTS, PAGE_BYTES);
 }
 
-/// Each subflow is a connection of its own; here each has one. Multipath TCP sends data once more as other data, if it takes that
-/// which is in flight for lost.
+/// Each subflow is a connection of its own; here each has one. Multipath TCP sends data once more as other
+/// data, if it takes that which is in flight for lost.
 #[test]
 fn connections_of_multipath_tcp_are_counted_once() {
     let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
@@ -295,7 +297,8 @@ fn connections_of_multipath_tcp_are_counted_once() {
     each_is_counted_once_within(&records, &counts, CLIENTS, PAGE_BYTES, 2 * PAGE_BYTES);
 }
 
-/// The request is in the SYN, and the answer may be sent before the handshake is complete: its RTT is not known then.
+/// The request is in the SYN, and the answer may be sent before the handshake is complete: its RTT is not
+/// known then.
 #[test]
 fn connections_of_tcp_fast_open_are_counted_once() {
     /// Both ends, no cookies, all listeners.
@@ -325,7 +328,8 @@ fn connections_of_tcp_fast_open_are_counted_once() {
     assert!(records.iter().all(|r| r.outcome.handshake_rtt_s.is_none()), "{records:?}");
 }
 
-/// On a veth the ACK of the last byte arrives before the kernel has advanced `snd_nxt`. Here the client waits and closes.
+/// On a veth the ACK of the last byte arrives before the kernel has advanced `snd_nxt`. Here the client waits
+/// and closes.
 #[test]
 fn the_wait_of_a_client_that_has_everything_and_closes_is_no_active_time() {
     const REQUEST: u8 = 2;

@@ -1,6 +1,6 @@
-//! Tests of the objects in the running kernel. Each names the commands that it needs and prints `skipped` with the kernel's
-//! reason where one of them does not work. They run in network namespaces that they create; the default congestion
-//! control of the machine is not changed.
+//! Tests of the objects in the running kernel. Each names the commands that it needs and prints `skipped`
+//! with the kernel's reason where one of them does not work. They run in network namespaces that they create;
+//! the default congestion control of the machine is not changed.
 
 #[path = "../common/mod.rs"]
 mod common;

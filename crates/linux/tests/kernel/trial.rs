@@ -94,14 +94,15 @@ enum Program {
     ChoosesFirst,
     /// The same, but it chooses between the first milestone, which its peer answers, and the end.
     ChoosesLater,
-    /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a second.
+    /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a
+    /// second.
     LosesPeer,
     /// Sends 20 kB, a second later a packet that is lost, and half a second after that one that is not.
     LosesPacket,
 }
 
-/// Runs a trial of the arms `reno` and `search` on a cgroup while a closure makes connections, and until so many are closed. Returns
-/// their records and the counts.
+/// Runs a trial of the arms `reno` and `search` on a cgroup while a closure makes connections, and until so
+/// many are closed. Returns their records and the counts.
 pub(crate) fn trial_while(
     name: &str,
     connections: usize,
@@ -177,7 +178,8 @@ fn the_time_of_the_last_byte_of_a_peer_that_disappeared_does_not_include_idle_ti
     }
 }
 
-/// The wait for a packet that was lost is active time, also if it is the first after an idle time, which is not.
+/// The wait for a packet that was lost is active time, also if it is the first after an idle time, which is
+/// not.
 #[test]
 fn an_idle_time_ends_with_the_first_packet_that_is_sent_and_not_with_the_first_that_arrives() {
     let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };

@@ -1,5 +1,5 @@
-//! The Rust controller for a connection of the kernel under an object that is a complete congestion control (BBR v3): window,
-//! pacing rate, threshold and exit must be the same after each event.
+//! The Rust controller for a connection of the kernel under an object that is a complete congestion control
+//! (BBR v3): window, pacing rate, threshold and exit must be the same after each event.
 
 use super::mirror::{INFINITE, Tally, known, seg, some, why};
 use slowstart::bbr::v3::Bbr3;
@@ -83,8 +83,9 @@ impl ControllerMirror {
         self.compare(f, t, change);
     }
 
-    /// Compares the estimate of the data in flight when a packet was sent with what has been delivered since then. Without loss
-    /// both are the same, except where the ACK ends within a burst or a packet was overtaken.
+    /// Compares the estimate of the data in flight when a packet was sent with what has been delivered since
+    /// then. Without loss both are the same, except where the ACK ends within a burst or a packet was
+    /// overtaken.
     fn compare_flight(f: &Facts, t: &mut Tally) {
         if f.acked == 0 || f.interval_us == 0 || f.lost > 0 || f.retransmitted > 0 {
             return;

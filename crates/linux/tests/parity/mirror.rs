@@ -1,5 +1,5 @@
-//! The Rust algorithm for a connection of the kernel: it gets the fields that the object got, and its decision is compared
-//! with the object's.
+//! The Rust algorithm for a connection of the kernel: it gets the fields that the object got, and its
+//! decision is compared with the object's.
 
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Pace, Step, Wake, Window};
@@ -36,7 +36,8 @@ pub(crate) struct Tally {
     pub(crate) remembered: u64,
     /// Phases in which a controller was compared.
     pub(crate) phases: BTreeSet<&'static str>,
-    /// Estimates of the data in flight at sending that were compared, that were equal, and that differed by at most a burst.
+    /// Estimates of the data in flight at sending that were compared, that were equal, and that differed by
+    /// at most a burst.
     pub(crate) flights: u64,
     pub(crate) flights_equal: u64,
     pub(crate) flights_near: u64,
@@ -79,8 +80,8 @@ pub(crate) struct Mirror {
     resent: u32,
     /// True if the kernel's own `HyStart` decides; the Rust model of it is compared.
     kernels: bool,
-    /// True after an undo: the kernel's own `HyStart` has measured round trips in the loss episode, for which no object is
-    /// called, so that the model knows less than it does.
+    /// True after an undo: the kernel's own `HyStart` has measured round trips in the loss episode, for which
+    /// no object is called, so that the model knows less than it does.
     unseen: bool,
     asked: bool,
     first: bool,
@@ -255,7 +256,8 @@ impl Mirror {
             return;
         }
         let mut k = known(f);
-        // The kernel's does not pace its initial window (docs/reference/kernel.md), as on a host that cannot pace.
+        // The kernel's does not pace its initial window (docs/reference/kernel.md), as on a host that cannot
+        // pace.
         k.supports_pacing = !self.name.starts_with("rapid-start");
         let lost = if f.no_data_sent { f.retransmitted.min(255) as u8 } else { 0 };
         let mut hs = Handshake::new(handshake(f).filter(|_| f.no_data_sent));
@@ -295,7 +297,8 @@ impl Mirror {
         }
     }
 
-    /// Before the first ACK: the application has queued more. In a loss episode that the startup owns: its window as of now.
+    /// Before the first ACK: the application has queued more. In a loss episode that the startup owns: its
+    /// window as of now.
     fn send(&mut self, f: &Facts, t: &mut Tally) {
         let k = known(f);
         if self.name.starts_with("rapid-start") {
@@ -337,8 +340,8 @@ impl Mirror {
         }
     }
 
-    /// Returns the decision for an ACK. What was sent since the previous ACK is given as one packet sent right after that
-    /// ACK, because the kernel does not call a control when a packet is sent.
+    /// Returns the decision for an ACK. What was sent since the previous ACK is given as one packet sent
+    /// right after that ACK, because the kernel does not call a control when a packet is sent.
     fn answer(&mut self, f: &Facts) -> Step {
         let k = known(f);
         let since = f.delivered.wrapping_sub(self.delivered);

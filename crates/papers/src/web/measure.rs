@@ -1,5 +1,6 @@
-//! Measures of a run of web clients. Response times are those of connections whose SYN was retransmitted, without the
-//! first timeout of the handshake as the paper has them, in round-trip times unless stated otherwise.
+//! Measures of a run of web clients. Response times are those of connections whose SYN was retransmitted,
+//! without the first timeout of the handshake as the paper has them, in round-trip times unless stated
+//! otherwise.
 
 use super::{RetriedConnection, TIMEOUT_S, WebResult};
 
@@ -22,8 +23,8 @@ pub enum Measure {
     LostQuantile(f64),
     /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
     FarQuantileS(f64),
-    /// The share of connections that took more than this many seconds, in per cent, among those with an RTT of 50 ms or
-    /// more.
+    /// The share of connections that took more than this many seconds, in per cent, among those with an RTT
+    /// of 50 ms or more.
     FarSlower(f64),
     /// The median response time of answers of more than the first and up to the second number of bytes.
     MedianOfSizes(f64, f64),
@@ -33,8 +34,9 @@ pub enum Measure {
     LeastUpTo(f64),
     /// Spearman's rank correlation of the response times of consecutive connections.
     Correlation,
-    /// For connections with an RTT of more than a second: the median time, timeouts of the handshake included, of those
-    /// whose timer expired although nothing was lost, divided by that of those that lost a SYN-ACK.
+    /// For connections with an RTT of more than a second: the median time, timeouts of the handshake
+    /// included, of those whose timer expired although nothing was lost, divided by that of those that lost a
+    /// SYN-ACK.
     SpuriousOverLost,
     /// The share of all connections with an RTT below this many seconds, in per cent.
     RttBelow(f64),

@@ -1,5 +1,5 @@
-//! Web clients behind one bottleneck, as in the TSL paper: connections arrive, request one answer each or several, and close. The
-//! connections of interest are those whose SYN-ACK was lost.
+//! Web clients behind one bottleneck, as in the TSL paper: connections arrive, request one answer each or
+//! several, and close. The connections of interest are those whose SYN-ACK was lost.
 
 mod measure;
 pub mod packmime;
@@ -46,12 +46,12 @@ pub struct Web {
     /// Per cent of connections that use the startup; the others use standard TCP.
     #[serde(default = "all")]
     pub share: u64,
-    /// Connections carry as many objects as `PackMime`'s HTTP/1.1 has them, each with a response time of its own. Without it each
-    /// carries one (HTTP/1.0, the default of ns-2's `PackMime`).
+    /// Connections carry as many objects as `PackMime`'s HTTP/1.1 has them, each with a response time of its
+    /// own. Without it each carries one (HTTP/1.0, the default of ns-2's `PackMime`).
     #[serde(default)]
     pub objects: bool,
-    /// While more than this many of a thousand handshakes of the last ten seconds were retransmitted, standard TCP is used
-    /// (the feedback that section 3.4 of the paper advises).
+    /// While more than this many of a thousand handshakes of the last ten seconds were retransmitted,
+    /// standard TCP is used (the feedback that section 3.4 of the paper advises).
     pub suspend_above: Option<u64>,
 }
 
@@ -69,11 +69,11 @@ pub struct RetriedConnection {
     pub bytes: u64,
     /// Round-trip time of its connection, seconds.
     pub rtt_s: f64,
-    /// Time from the SYN, or from the request of an object after the first, to the last byte, seconds, without "the 1-second
-    /// initial RTO delay before the SYN-ACK is retransmitted".
+    /// Time from the SYN, or from the request of an object after the first, to the last byte, seconds,
+    /// without "the 1-second initial RTO delay before the SYN-ACK is retransmitted".
     pub response_s: f64,
-    /// That second; 0 if the SYN-ACK was in transit when the timer expired, so that nothing was lost and the connection did not
-    /// wait, and for objects after the first.
+    /// That second; 0 if the SYN-ACK was in transit when the timer expired, so that nothing was lost and the
+    /// connection did not wait, and for objects after the first.
     pub waited_s: f64,
     /// What the connection waited beyond that second, because the SYN-ACK was lost more than once.
     pub waited_more_s: f64,
@@ -97,11 +97,13 @@ pub struct WebResult {
     pub connections: u64,
     /// Number of arrivals that found no free slot.
     pub refused: u64,
-    /// For each connection after the warm-up: size of the request and of the answer in bytes, round-trip time in seconds.
+    /// For each connection after the warm-up: size of the request and of the answer in bytes, round-trip time
+    /// in seconds.
     pub drawn: Vec<(u32, u32, f32)>,
     /// Mean response time of connections whose SYN was not retransmitted, in round-trip times.
     pub others_rtts: f64,
-    /// Throughput of large answers in bit/s, with their size in bytes and true if they used the startup studied.
+    /// Throughput of large answers in bit/s, with their size in bytes and true if they used the startup
+    /// studied.
     pub large: Vec<(u64, f64, bool)>,
     /// Number of data packets that servers sent, and of those dropped, in each second after the warm-up.
     pub seconds: Vec<(u64, u64)>,
@@ -124,8 +126,8 @@ impl WebResult {
         self.seconds.iter().filter(|s| s.0 >= 100).map(rate).fold(0.0, f64::max)
     }
 
-    /// Bytes of IP packets that the bottleneck carried, from completed answers, packets and handshakes, as a share of what
-    /// it can carry.
+    /// Bytes of IP packets that the bottleneck carried, from completed answers, packets and handshakes, as a
+    /// share of what it can carry.
     pub fn utilisation(&self) -> f64 {
         let packets: u64 = self.seconds.iter().map(|s| s.0 - s.1.min(s.0)).sum();
         let bytes = self.delivered + HEADER * (packets + 2 * self.connections);
@@ -203,8 +205,9 @@ impl Cloud<'_> {
                 result.others_rtts += took / rtt_s;
                 return false;
             }
-            // If the RTT with its queue exceeds the timeout, the timer expires although nothing was lost: the first byte
-            // of the answer arrives earlier than a retransmitted handshake and the request (two round trips) allow.
+            // If the RTT with its queue exceeds the timeout, the timer expires although nothing was lost: the
+            // first byte of the answer arrives earlier than a retransmitted handshake and the request (two
+            // round trips) allow.
             let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
             let waited = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
             let waited_s = waited.min(TIMEOUT_S);

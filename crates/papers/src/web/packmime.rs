@@ -1,9 +1,10 @@
-//! Web connections as ns-2's PackMime-HTTP generates them (Cao, Cleveland, Gao, Jeffay, Smith & Weigle, INFOCOM 2004):
-//! arrival times, sizes of requests and answers, and round-trip times.
+//! Web connections as ns-2's PackMime-HTTP generates them (Cao, Cleveland, Gao, Jeffay, Smith & Weigle,
+//! INFOCOM 2004): arrival times, sizes of requests and answers, and round-trip times.
 //!
-//! Arrivals have long-range dependence and a Weibull marginal. Answers alternate between runs of small ones (validations)
-//! and runs of downloads. One difference: requests and round-trip times are drawn independently from their marginals. Their
-//! correlation between connections is left out, because it affects neither the bottleneck nor a response time.
+//! Arrivals have long-range dependence and a Weibull marginal. Answers alternate between runs of small ones
+//! (validations) and runs of downloads. One difference: requests and round-trip times are drawn independently
+//! from their marginals. Their correlation between connections is left out, because it affects neither the
+//! bottleneck nor a response time.
 //!
 //! Logarithms and powers are those of `libm`, which gives the same bits on every machine.
 
@@ -11,8 +12,8 @@ use slowstart::units::Span;
 use slowstart_lab::random::Stream;
 use std::collections::VecDeque;
 
-/// A table of quantiles: shares, and the values at them. Between two entries the logarithm of the value is linear in
-/// `-log10(1 - share)`.
+/// A table of quantiles: shares, and the values at them. Between two entries the logarithm of the value is
+/// linear in `-log10(1 - share)`.
 type Quantiles = [(f64, f64)];
 
 /// Answers of validations, in bytes. The minimum is our choice.
@@ -170,8 +171,8 @@ impl Gaps {
     }
 }
 
-/// The mean of a table's distribution, with `overhead(bytes)` added to each value. Above the last share the value is that
-/// of the last entry.
+/// The mean of a table's distribution, with `overhead(bytes)` added to each value. Above the last share the
+/// value is that of the last entry.
 fn mean(table: &Quantiles, overhead: impl Fn(f64) -> f64) -> f64 {
     // The midpoint rule in x = -log10(1 - share), in which the table is smooth.
     const STEPS: u32 = 100_000;
@@ -200,9 +201,9 @@ fn shapes(rate: f64) -> [f64; 2] {
 /// Their scales.
 const SCALES: [f64; 2] = [0.775, 3.11];
 
-/// The rate of connections whose answers, with `header` bytes on each packet of up to `mss` bytes of payload and two
-/// packets without payload (SYN-ACK and FIN), offer `bytes_per_s`. With `objects` the further objects of persistent connections
-/// count, which are downloads.
+/// The rate of connections whose answers, with `header` bytes on each packet of up to `mss` bytes of payload
+/// and two packets without payload (SYN-ACK and FIN), offer `bytes_per_s`. With `objects` the further objects
+/// of persistent connections count, which are downloads.
 pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64, objects: bool) -> f64 {
     let wire = |payload: f64| header * (libm::ceil(payload / mss) + 2.0);
     let means = [mean(SMALL, wire), mean(DOWNLOAD, wire)];
@@ -218,8 +219,8 @@ pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64, objects: bool) -
     rate
 }
 
-/// Number of objects of a connection. 9 % are persistent; of those 82 % carry one page, of two objects at least, and the rest
-/// two pages or more, of which 69 % are of one object.
+/// Number of objects of a connection. 9 % are persistent; of those 82 % carry one page, of two objects at
+/// least, and the rest two pages or more, of which 69 % are of one object.
 fn objects(chance: &mut Stream) -> u32 {
     if uniform(chance) >= 0.09 {
         return 1;
@@ -284,8 +285,8 @@ impl Iterator for PackMime {
 mod tests {
     use super::*;
 
-    /// The published marginals: a mean answer of 8.1 kB, 72 % downloads with a mean of 11.2 kB, a median RTT of at most
-    /// 70 ms, and arrivals at the given rate.
+    /// The published marginals: a mean answer of 8.1 kB, 72 % downloads with a mean of 11.2 kB, a median RTT
+    /// of at most 70 ms, and arrivals at the given rate.
     #[test]
     fn connections_are_as_published() {
         for rate in [60.0, 135.0] {
@@ -317,8 +318,8 @@ mod tests {
         assert!((drawn / offered - 1.0).abs() < 0.03, "{drawn}");
     }
 
-    /// Long-range dependence: counts in windows vary more than those of independent arrivals, and the excess grows with
-    /// the length of the window.
+    /// Long-range dependence: counts in windows vary more than those of independent arrivals, and the excess
+    /// grows with the length of the window.
     #[test]
     fn arrivals_clump() {
         let mut at = 0.0;

@@ -1,5 +1,5 @@
-//! [`Host`] for a stack that carries a record of the controller's with each packet, and hands it back when the packet is
-//! acknowledged or lost. The host then keeps no list of packets in flight.
+//! [`Host`] for a stack that carries a record of the controller's with each packet, and hands it back when
+//! the packet is acknowledged or lost. The host then keeps no list of packets in flight.
 
 use super::{Batch, Host, LARGEST};
 use slowstart::control::Controller;
@@ -7,15 +7,15 @@ use slowstart::units::{Bytes, Instant};
 use slowstart::view::Sent;
 
 impl<C: Controller> Host<C> {
-    /// An ack-eliciting packet of `bytes` bytes was sent. `app_limited` is true if the application has no more to send.
-    /// The stack carries the record.
+    /// An ack-eliciting packet of `bytes` bytes was sent. `app_limited` is true if the application has no
+    /// more to send. The stack carries the record.
     pub fn on_record_sent(&mut self, now: Instant, bytes: Bytes, app_limited: bool) -> Sent {
         self.app_limited = app_limited;
         self.send(now, bytes)
     }
 
-    /// `bytes` bytes were newly acknowledged, the newest of them in the packet of the record `newest`. `samples` is true if
-    /// that brings a round-trip sample.
+    /// `bytes` bytes were newly acknowledged, the newest of them in the packet of the record `newest`.
+    /// `samples` is true if that brings a round-trip sample.
     pub fn on_record_acked(&mut self, now: Instant, newest: Sent, bytes: Bytes, samples: bool) {
         self.advance(now);
         if newest.at < self.path_since {

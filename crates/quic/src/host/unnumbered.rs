@@ -1,16 +1,17 @@
 //! [`Host`] for a stack that names no packet to its controller, only when it was sent and how long it is.
 //!
-//! A record is then a transmission: what left at one moment, whose acknowledgements come in parts. A transmission may
-//! contain a packet that elicits no acknowledgement, so records are dropped by age, and the stack's own count of bytes in
-//! flight is believed.
+//! A record is then a transmission: what left at one moment, whose acknowledgements come in parts. A
+//! transmission may contain a packet that elicits no acknowledgement, so records are dropped by age, and the
+//! stack's own count of bytes in flight is believed.
 
 use super::{Batch, Host};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant};
 use slowstart::view::Sent;
 
-/// A record is dropped once a packet was acknowledged that was sent this many smoothed round trips later: its packets
-/// are lost by the time threshold of RFC 9002 §6.1.2 (9/8 of one), and a spurious loss is not reported.
+/// A record is dropped once a packet was acknowledged that was sent this many smoothed round trips later: its
+/// packets are lost by the time threshold of RFC 9002 §6.1.2 (9/8 of one), and a spurious loss is not
+/// reported.
 const KEPT: u64 = 4;
 
 impl<C: Controller> Host<C> {
@@ -23,7 +24,8 @@ impl<C: Controller> Host<C> {
         let bytes = bytes.min(super::LARGEST);
         let from = self.packets.partition_point(|p| p.sent.at < sent);
         let known = self.packets.get(from).filter(|p| p.sent.at == sent);
-        // The order of sending of a transmission that is unknown or forgotten is unknown too: it advances no round.
+        // The order of sending of a transmission that is unknown or forgotten is unknown too: it advances no
+        // round.
         let packet = known.map_or(Sent { at: sent, bytes, ..Sent::default() }, |p| Sent { bytes, ..p.sent });
         if self.batch.newest.is_none() {
             self.batch.prior_inflight = self.inflight;
@@ -36,8 +38,8 @@ impl<C: Controller> Host<C> {
         }
     }
 
-    /// All packets of an ACK frame were handed over. The frame brings a round-trip sample if it acknowledges a packet
-    /// that was sent later than any acknowledged before.
+    /// All packets of an ACK frame were handed over. The frame brings a round-trip sample if it acknowledges
+    /// a packet that was sent later than any acknowledged before.
     pub fn on_bytes_ack_end(&mut self, now: Instant) {
         self.advance(now);
         let batch: Batch = std::mem::take(&mut self.batch);
@@ -51,8 +53,8 @@ impl<C: Controller> Host<C> {
         }
     }
 
-    /// `lost` bytes were declared lost, in packets of which the newest was sent at `sent`; zero bytes stand for marks by
-    /// the network. How many packets they were is estimated from their size.
+    /// `lost` bytes were declared lost, in packets of which the newest was sent at `sent`; zero bytes stand
+    /// for marks by the network. How many packets they were is estimated from their size.
     pub fn on_bytes_lost(&mut self, now: Instant, sent: Instant, persistent: bool, lost: Bytes) {
         self.advance(now);
         if sent < self.path_since {

@@ -3,21 +3,25 @@
 use super::{QuicError, Which};
 use std::fmt::Write as _;
 
-/// Settings of both ends. The default lets congestion control decide: packets of 1200 bytes, and flow control without effect.
+/// Settings of both ends. The default lets congestion control decide: packets of 1200 bytes, and flow control
+/// without effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
-    /// Encrypt packets. If false, the handshake is that of TLS 1.3, and packets after it are as long as encrypted ones and
-    /// in clear (noq).
+    /// Encrypt packets. If false, the handshake is that of TLS 1.3, and packets after it are as long as
+    /// encrypted ones and in clear (noq).
     pub encrypts: bool,
     /// Send ECT(0), and let the receiver report marks (RFC 9000 §13.4).
     pub ecn: bool,
     /// The largest UDP payload, in bytes: 1200 to 65,527. With discovery, it is that of the first packets.
     pub mtu: u16,
-    /// Look for a larger payload with probes, as the stack does by default (RFC 8899; both stacks try up to 1452 bytes).
+    /// Look for a larger payload with probes, as the stack does by default (RFC 8899; both stacks try up to
+    /// 1452 bytes).
     pub discovers_mtu: bool,
-    /// The receiver acknowledges each this many packets, at once; 0 leaves it to the stack (every second packet).
+    /// The receiver acknowledges each this many packets, at once; 0 leaves it to the stack (every second
+    /// packet).
     pub acks: u32,
-    /// The pacing rate in slow start, in percent of a window a smoothed round trip (noq): 200, or 1 to 10,000.
+    /// The pacing rate in slow start, in percent of a window a smoothed round trip (noq): 200, or 1 to
+    /// 10,000.
     pub gain: u32,
     /// Flow-control limits of stream and connection, and the send buffer, in bytes.
     pub window: u32,

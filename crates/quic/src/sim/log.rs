@@ -1,8 +1,10 @@
-//! qlog of both ends (drafts main-schema-13 and quic-events-12): packets, frames, losses and metrics, as noq writes them.
+//! qlog of both ends (drafts main-schema-13 and quic-events-12): packets, frames, losses and metrics, as noq
+//! writes them.
 //!
-//! Three things are ours. noq has no event for the end of slow start, so [`Logs::note_exit`] adds it to the server's log. The
-//! header of noq names no event schema, and leaves out that times count from the begin of the run; and its ranges of
-//! acknowledged packets end with the number after the last, where the schema has the last. [`Logs::take`] mends both.
+//! Three things are ours. noq has no event for the end of slow start, so [`Logs::note_exit`] adds it to the
+//! server's log. The header of noq names no event schema, and leaves out that times count from the begin of
+//! the run; and its ranges of acknowledged packets end with the number after the last, where the schema has
+//! the last. [`Logs::take`] mends both.
 
 use super::{CLIENT, SERVER};
 use noq_proto::{ConnectionId, QlogConfig, QlogFactory, Side};
@@ -18,8 +20,9 @@ use std::time::Instant as StdInstant;
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// The first record of an end's log, for the connection whose first packet was sent to `group`: main schema, `QlogFileSeq` and `TraceSeq`
-/// as JSON text sequences, with the schema of the events (QUIC events §2.1). Times are milliseconds since the begin of the run.
+/// The first record of an end's log, for the connection whose first packet was sent to `group`: main schema,
+/// `QlogFileSeq` and `TraceSeq` as JSON text sequences, with the schema of the events (QUIC events §2.1).
+/// Times are milliseconds since the begin of the run.
 fn header(end: usize, group: &str) -> String {
     let name = NAMES[end];
     format!(
@@ -54,8 +57,8 @@ impl io::Write for Log {
     }
 }
 
-/// The events with ranges of acknowledged packets that end with the last packet (QUIC events, `AckFrame`), where noq 1.4.0 writes the
-/// number after it.
+/// The events with ranges of acknowledged packets that end with the last packet (QUIC events, `AckFrame`),
+/// where noq 1.4.0 writes the number after it.
 fn with_inclusive_ranges(events: &str) -> String {
     const RANGES: &str = r#""acked_ranges":[["#;
     let mut parts = events.split(RANGES);

@@ -1,9 +1,10 @@
 //! A download over a path of the simulator, between two whole QUIC stacks at virtual time.
 //!
-//! Both ends are `noq-proto` or `quinn-proto` without sockets: real TLS 1.3, encryption, frames, ACK ranges, loss detection and pacing.
-//! Only the clock and the path are ours. MTU discovery and segmentation offload are off and flow control has no effect
-//! below a gibibyte by default ([`Knobs`]), so that congestion control is what is measured. The same study gives the same rows on any machine:
-//! keys differ from run to run, but no size and no time depends on them.
+//! Both ends are `noq-proto` or `quinn-proto` without sockets: real TLS 1.3, encryption, frames, ACK ranges,
+//! loss detection and pacing. Only the clock and the path are ours. MTU discovery and segmentation offload
+//! are off and flow control has no effect below a gibibyte by default ([`Knobs`]), so that congestion control
+//! is what is measured. The same study gives the same rows on any machine: keys differ from run to run, but
+//! no size and no time depends on them.
 
 use self::log::Logs;
 use crate::factory::{Factory, Handle, Unsuited};
@@ -104,15 +105,16 @@ fn certificate() -> Result<&'static (CertificateDer<'static>, PrivateKeyDer<'sta
     MADE.get_or_init(|| make().map_err(|e| e.to_string())).as_ref().map_err(|e| QuicError::Stack(e.clone()))
 }
 
-/// Two ends of a connection, both of one QUIC stack without sockets: a client that reads and a server that writes.
+/// Two ends of a connection, both of one QUIC stack without sockets: a client that reads and a server that
+/// writes.
 trait Stack: Sized {
     /// The stack and its version, as rows name it.
     const NAME: &'static str;
     /// What a row of it is to be read with, if it tells its controller less than another.
     const CAVEAT: Option<&'static str>;
 
-    /// A client that connects at `origin` to a server whose controllers `factory` makes. A stack that writes no qlog
-    /// ignores `logs`.
+    /// A client that connects at `origin` to a server whose controllers `factory` makes. A stack that writes
+    /// no qlog ignores `logs`.
     fn new(
         knobs: &Knobs,
         factory: Arc<Factory>,
@@ -138,8 +140,8 @@ trait Stack: Sized {
     fn read(&mut self) -> u64;
     /// What is to be processed after reading and writing.
     fn settle(&mut self, end: usize);
-    /// Writes the next datagram of an end into `buffer`; returns its size and codepoint, or `None` if it has nothing to send
-    /// now.
+    /// Writes the next datagram of an end into `buffer`; returns its size and codepoint, or `None` if it has
+    /// nothing to send now.
     fn transmit(&mut self, end: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<(usize, Ecn)>;
 }
 
@@ -544,8 +546,8 @@ impl Which {
         }
     }
 
-    /// Runs one job of a study that [`Quic`] accepts. `internals` records the startup's internal values with each
-    /// sample.
+    /// Runs one job of a study that [`Quic`] accepts. `internals` records the startup's internal values with
+    /// each sample.
     pub fn run(
         self,
         knobs: &Knobs,
@@ -560,8 +562,8 @@ impl Which {
         }
     }
 
-    /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server ends at the
-    /// exit of the row.
+    /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server
+    /// ends at the exit of the row.
     pub fn logs(self, knobs: &Knobs, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
         if self == Self::Quinn {
             let why = "quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does";

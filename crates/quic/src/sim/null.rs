@@ -1,6 +1,6 @@
-//! A TLS session without encryption, for noq: handshake and transport parameters are those of the session within, and
-//! packets after the initial ones are sent in clear. Tags keep their length, so packets have the same sizes at the same
-//! times as with encryption, and a study takes less time.
+//! A TLS session without encryption, for noq: handshake and transport parameters are those of the session
+//! within, and packets after the initial ones are sent in clear. Tags keep their length, so packets have the
+//! same sizes at the same times as with encryption, and a study takes less time.
 
 use bytes::BytesMut;
 use noq_proto::crypto::{

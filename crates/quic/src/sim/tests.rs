@@ -4,7 +4,8 @@ use super::*;
 use crate::host::Counters;
 use slowstart_lab::scenario::StudyText;
 
-/// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the row's profile.
+/// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the
+/// row's profile.
 fn told<S: Stack>(path: &str, size: &str, knobs: &str) -> (Counters, Option<&'static str>, u64, f64) {
     let text = StudyText {
         path: path.into(),
@@ -33,7 +34,8 @@ fn losses_are_told_as_losses() {
     }
 }
 
-/// Packets wait up to 100 ms in the queue, and are marked once they wait 5 ms. Without ECN they are never dropped.
+/// Packets wait up to 100 ms in the queue, and are marked once they wait 5 ms. Without ECN they are never
+/// dropped.
 #[test]
 fn marks_are_told_as_marks() {
     let path = "rate=50Mbit rtt=50ms queue=2bdp mark=5ms";
@@ -49,8 +51,8 @@ fn marks_are_told_as_marks() {
     }
 }
 
-/// Packets are overtaken by 12 ms of later ones: more than three packets and less than a ninth of the round trip, so they
-/// are declared lost and then acknowledged. noq tells that the loss was spurious; quinn cannot.
+/// Packets are overtaken by 12 ms of later ones: more than three packets and less than a ninth of the round
+/// trip, so they are declared lost and then acknowledged. noq tells that the loss was spurious; quinn cannot.
 #[test]
 fn spurious_losses_are_told_by_noq() {
     let path = "rate=50Mbit rtt=100ms queue=4bdp second_route=1%,12ms";
@@ -60,8 +62,8 @@ fn spurious_losses_are_told_by_noq() {
     assert!(counters.lost_packets > 0 && counters.spurious == 0, "{counters:?}");
 }
 
-/// Nothing passes for two seconds, and what waits is lost: three probe timeouts of lost packets are persistent congestion
-/// (RFC 9002 §7.6), and the download goes on with two packets.
+/// Nothing passes for two seconds, and what waits is lost: three probe timeouts of lost packets are
+/// persistent congestion (RFC 9002 §7.6), and the download goes on with two packets.
 #[test]
 fn an_outage_is_told_as_persistent_congestion() {
     for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
@@ -85,7 +87,8 @@ fn the_packet_size_is_that_of_the_knob() {
     }
 }
 
-/// With discovery, the packets after the handshake grow to what probes find: 1452 bytes, the most that both stacks try.
+/// With discovery, the packets after the handshake grow to what probes find: 1452 bytes, the most that both
+/// stacks try.
 #[test]
 fn a_larger_packet_size_is_told_when_it_is_found() {
     for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
@@ -97,8 +100,9 @@ fn a_larger_packet_size_is_told_when_it_is_found() {
     }
 }
 
-/// Runs 0.4 s of a download, moves the client, and runs to the end. Returns the window at the move, and that of the
-/// connection's newest controller 30 ms later, when the server has received packets from the new address.
+/// Runs 0.4 s of a download, moves the client, and runs to the end. Returns the window at the move, and that
+/// of the connection's newest controller 30 ms later, when the server has received packets from the new
+/// address.
 fn moved<S: Stack>(to: SocketAddr) -> (u64, u64) {
     let text = StudyText {
         path: "rate=50Mbit rtt=40ms queue=2bdp".into(),

@@ -1,7 +1,7 @@
 //! Compares the answers of this library with a corpus that `crates/linux/examples/corpus` made:
-//! `cargo run --release -p slowstart-replay --example score -- DIR - odd`. `even` is the half to develop on, `odd` the half that is
-//! only reported. Instead of `-`, a file with the rows of another version (`slowstart replay --json DIR`). With `list` each
-//! answer that is not right is printed.
+//! `cargo run --release -p slowstart-replay --example score -- DIR - odd`. `even` is the half to develop on,
+//! `odd` the half that is only reported. Instead of `-`, a file with the rows of another version
+//! (`slowstart replay --json DIR`). With `list` each answer that is not right is printed.
 
 mod truth;
 

@@ -1,4 +1,5 @@
-//! When a connection of the corpus left slow start, by the kernel's own account, and how an answer compares with it.
+//! When a connection of the corpus left slow start, by the kernel's own account, and how an answer compares
+//! with it.
 
 /// The kernel's value for "no threshold" (`TCP_INFINITE_SSTHRESH`).
 const INFINITE: u32 = 0x7fff_ffff;
@@ -20,9 +21,10 @@ struct Probe {
 /// The end of slow start in the kernel.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct TrueExit {
-    /// Seconds since 1970: when the window reached the value that it had when the threshold was set, or for a loss the ACK that
-    /// showed it, and the ACK after the threshold was set: a timer may have done it in between. A startup that reduces its
-    /// window before it sets the threshold (SEARCH drains) left when it began to.
+    /// Seconds since 1970: when the window reached the value that it had when the threshold was set, or for a
+    /// loss the ACK that showed it, and the ACK after the threshold was set: a timer may have done it in
+    /// between. A startup that reduces its window before it sets the threshold (SEARCH drains) left when it
+    /// began to.
     pub(crate) between: (f64, f64),
     /// cwnd then, bytes.
     pub(crate) cwnd: u64,
@@ -30,13 +32,13 @@ pub(crate) struct TrueExit {
     pub(crate) by_loss: bool,
     /// The smoothed RTT then, seconds.
     pub(crate) rtt: f64,
-    /// True if packets can show it: the window was in flight in the round trip before, and after an exit by rule the data,
-    /// the receive window and the application let the window be seen for three round trips.
+    /// True if packets can show it: the window was in flight in the round trip before, and after an exit by
+    /// rule the data, the receive window and the application let the window be seen for three round trips.
     pub(crate) traced: bool,
 }
 
-/// Reads the account of a connection (`N.probes.csv`) of this many bytes, of a startup that drains, or does not; `None` if the kernel set no threshold before everything was sent. `Err` if it has no
-/// line.
+/// Reads the account of a connection (`N.probes.csv`) of this many bytes, of a startup that drains, or does
+/// not; `None` if the kernel set no threshold before everything was sent. `Err` if it has no line.
 pub(crate) fn read(csv: &str, mss: u64, bytes: u64, drains: bool) -> Result<Option<TrueExit>, String> {
     let mut all: Vec<Probe> = Vec::new();
     for line in csv.lines().skip(1) {
@@ -69,7 +71,8 @@ pub(crate) fn read(csv: &str, mss: u64, bytes: u64, drains: bool) -> Result<Opti
         before = *most;
     }
     let by_loss = u64::from(after.ssthresh) * mss < all[at].cwnd * 95 / 100;
-    // An exit by rule after everything was sent changes nothing of what is sent, unless something of it was lost.
+    // An exit by rule after everything was sent changes nothing of what is sent, unless something of it was
+    // lost.
     let ended = !by_loss && all[at].next == all[last].next;
     if ended && all[at..].iter().all(|p| p.ssthresh >= after.ssthresh) {
         return Ok(None);
@@ -113,7 +116,8 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// An answer: seconds since 1970 and window of the exit, or that there was none (`none`), or that it is not known.
+/// An answer: seconds since 1970 and window of the exit, or that there was none (`none`), or that it is not
+/// known.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// An exit.
@@ -124,8 +128,8 @@ pub(crate) enum Answer {
     Unknown,
 }
 
-/// Compares an answer with the truth. The time may differ by a round trip and a millisecond; `late` round trips are added to the
-/// answer's time.
+/// Compares an answer with the truth. The time may differ by a round trip and a millisecond; `late` round
+/// trips are added to the answer's time.
 pub(crate) fn judge(truth: Option<&TrueExit>, answer: Answer, late: f64) -> Verdict {
     match (truth, answer) {
         (_, Answer::Unknown) => Verdict::Unknown,

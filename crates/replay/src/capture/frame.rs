@@ -99,8 +99,8 @@ fn packet(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     let cooked = |protocol: usize, header: usize| {
         Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
     };
-    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is redundant:
-    // the first four bits of the packet state the IP version.
+    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is
+    // redundant: the first four bits of the packet state the IP version.
     match link.0 {
         1 => LaxSlicedPacket::from_ethernet(frame).ok(),
         0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok(),
@@ -111,8 +111,8 @@ fn packet(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     }
 }
 
-/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the frame
-/// is cut too short. `on_wire` is the length of the whole frame.
+/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the
+/// frame is cut too short. `on_wire` is the length of the whole frame.
 pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
     let packet = innermost(packet(link, frame)?)?;
     let mut segment = TcpSegment::default();

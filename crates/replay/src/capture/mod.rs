@@ -16,8 +16,8 @@ use std::io::Read;
 
 /// Size of the read buffer.
 const BUFFER: usize = 1 << 18;
-/// Maximum length of a block. The largest packets are 256 kB (BIG TCP); a greater length is damage and must not
-/// cause an allocation.
+/// Maximum length of a block. The largest packets are 256 kB (BIG TCP); a greater length is damage and must
+/// not cause an allocation.
 const LONGEST: usize = 1 << 24;
 
 /// Maximum time, nanoseconds since 1970: in the year 2116.
@@ -42,9 +42,9 @@ struct Interface {
     offset_s: i64,
 }
 
-/// Units per second from `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): a power of ten, or of two if the highest bit
-/// is set, which `pcap-parser` 0.17 rejects as too large. A value that does not fit in 64 bits counts as
-/// microseconds.
+/// Units per second from `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): a power of ten, or of two if the
+/// highest bit is set, which `pcap-parser` 0.17 rejects as too large. A value that does not fit in 64 bits
+/// counts as microseconds.
 fn units_a_second(resolution: u8) -> u64 {
     let exponent = u32::from(resolution & 0x7f);
     let base = if resolution & 0x80 == 0 { 10_u64 } else { 2 };
@@ -97,8 +97,8 @@ impl Counts {
     }
 }
 
-/// Reads all packets of a capture in file order, also those with a time before an earlier one's. `each` gets the
-/// packet and its offset; packets before an error have been passed to it.
+/// Reads all packets of a capture in file order, also those with a time before an earlier one's. `each` gets
+/// the packet and its offset; packets before an error have been passed to it.
 pub fn read<R: Read + Send>(
     input: R,
     counts: &mut Counts,

@@ -1,4 +1,5 @@
-//! Older capture formats, converted to pcap while they are read: pcap before version 2.4, and snoop (RFC 1761).
+//! Older capture formats, converted to pcap while they are read: pcap before version 2.4, and snoop (RFC
+//! 1761).
 
 use crate::error::InputError;
 use std::io::{self, Cursor, Read};
@@ -53,7 +54,8 @@ pub fn convert(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, 
     }
 }
 
-/// The next packet header as pcap has it, the captured bytes that follow, and the padding after them; nothing at the end.
+/// The next packet header as pcap has it, the captured bytes that follow, and the padding after them; nothing
+/// at the end.
 type Next<R> = fn(&mut R) -> io::Result<Option<(Vec<u8>, u64, u64)>>;
 
 /// A capture that is converted packet by packet.
@@ -95,8 +97,8 @@ fn header<R: Read>(input: &mut R, len: usize) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// A packet header before version 2.4: until 2.2 the length on the wire comes first; 2.3 has both orders. The length
-/// captured is never the greater one.
+/// A packet header before version 2.4: until 2.2 the length on the wire comes first; 2.3 has both orders. The
+/// length captured is never the greater one.
 fn pcap<const BIG: bool>(input: &mut impl Read) -> io::Result<Option<(Vec<u8>, u64, u64)>> {
     let mut head = header(input, PCAP[1])?;
     if head.len() < PCAP[1] {
@@ -114,7 +116,8 @@ fn pcap<const BIG: bool>(input: &mut impl Read) -> io::Result<Option<(Vec<u8>, u
     Ok(Some((head, first.min(second).into(), 0)))
 }
 
-/// A packet header of snoop: length on the wire, captured length, record length, drops, seconds, microseconds.
+/// A packet header of snoop: length on the wire, captured length, record length, drops, seconds,
+/// microseconds.
 fn snoop(input: &mut impl Read) -> io::Result<Option<(Vec<u8>, u64, u64)>> {
     let head = header(input, SNOOP[1])?;
     if head.len() < SNOOP[1] {

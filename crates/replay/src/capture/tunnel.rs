@@ -1,5 +1,5 @@
-//! The packet inside a tunnel: IP in IP (RFC 2003, 2473, 4213), GRE (RFC 2784, 2890), VXLAN (RFC 7348) and MPLS
-//! (RFC 3032, with the control word of RFC 4448).
+//! The packet inside a tunnel: IP in IP (RFC 2003, 2473, 4213), GRE (RFC 2784, 2890), VXLAN (RFC 7348) and
+//! MPLS (RFC 3032, with the control word of RFC 4448).
 
 use etherparse::{IpNumber, LaxIpPayloadSlice, LaxSlicedPacket};
 
@@ -25,8 +25,8 @@ fn ethernet(bytes: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     LaxSlicedPacket::from_ethernet(bytes).ok()
 }
 
-/// Returns the packet inside the payload of an IP packet; `None` if the payload is no tunnel, is a fragment, or is cut
-/// within the tunnel's header.
+/// Returns the packet inside the payload of an IP packet; `None` if the payload is no tunnel, is a fragment,
+/// or is cut within the tunnel's header.
 pub(super) fn open<'a>(payload: &LaxIpPayloadSlice<'a>) -> Option<LaxSlicedPacket<'a>> {
     let bytes = payload.payload;
     if payload.fragmented {
@@ -61,8 +61,8 @@ fn gre(bytes: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     }
 }
 
-/// The packet below a stack of labels. Labels do not state what they carry: the first four bits of IP are its version,
-/// those of a control word are 0 (RFC 4385), and everything else is Ethernet.
+/// The packet below a stack of labels. Labels do not state what they carry: the first four bits of IP are its
+/// version, those of a control word are 0 (RFC 4385), and everything else is Ethernet.
 pub(super) fn mpls(mut bytes: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     loop {
         let last = bytes.get(2)? & 1 == 1;

@@ -9,8 +9,8 @@ const TRUST: f64 = 5e-4;
 /// Error of the rate where it does not vary, as a share.
 const ERROR: f64 = 0.03;
 
-/// What each packet sent before the first loss waited for a link of constant rate: bytes sent up to it, send time, and the time
-/// at which the link has sent it.
+/// What each packet sent before the first loss waited for a link of constant rate: bytes sent up to it, send
+/// time, and the time at which the link has sent it.
 fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
     let (mut upto, mut done) = (0.0, 0.0_f64);
     let before = flow.sends.iter().take_while(|s| !s.again && s.at < flow.first_loss);
@@ -23,8 +23,8 @@ fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
         .collect()
 }
 
-/// Estimates the base RTT. `rate` is in bytes per second, `varies` its variation as a share, and `unsure` the error of the waves
-/// that were subtracted, seconds.
+/// Estimates the base RTT. `rate` is in bytes per second, `varies` its variation as a share, and `unsure` the
+/// error of the waves that were subtracted, seconds.
 pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitter, unsure: f64) -> Estimate {
     let transmission = flow.packet / rate;
     let mut most = (flow.least - transmission).max(1e-6);
@@ -40,8 +40,8 @@ pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitt
     let packets = finishes(flow, rate);
     let trusted = (TRUST / varies.max(ERROR)).max(2.0 * transmission);
     let known = |p: &(f64, f64, f64)| p.2 - p.1 <= trusted;
-    // A packet that an ACK covers had arrived by then: the base RTT is at most this.
-    // A packet that it does not cover had not: the base RTT is at least this. One packet may wait for a delayed ACK.
+    // A packet that an ACK covers had arrived by then: the base RTT is at most this. A packet that it does
+    // not cover had not: the base RTT is at least this. One packet may wait for a delayed ACK.
     let mut least = 0.0_f64;
     // By how much more the latest ACK of a packet that had not waited came late.
     let mut latest = most;

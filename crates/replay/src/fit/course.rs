@@ -1,8 +1,8 @@
 //! The rate of the link over time: known where packets waited for it, between bounds where they did not.
 //!
-//! An ACK whose packet waited says that the link had worked since the packet before it left: what it acknowledges, by that time,
-//! is the rate. Where no packet waited, the link carried at least what was delivered, and at most the greatest rate that it
-//! showed elsewhere.
+//! An ACK whose packet waited says that the link had worked since the packet before it left: what it
+//! acknowledges, by that time, is the rate. Where no packet waited, the link carried at least what was
+//! delivered, and at most the greatest rate that it showed elsewhere.
 
 use super::flow::Flow;
 use super::slots;
@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 /// Least length of a step, in least RTTs, and the least number of packets delivered in it.
 const LENGTH: f64 = 1.0;
 const PACKETS: f64 = 4.0;
-/// An RTT above the least one by this share shows that its packet waited; and by twice as much as the first packet's, which
-/// met no queue of its own: what it took above the least RTT was delay of another kind.
+/// An RTT above the least one by this share shows that its packet waited; and by twice as much as the first
+/// packet's, which met no queue of its own: what it took above the least RTT was delay of another kind.
 const WAITED: f64 = 0.05;
 const FIRST: f64 = 2.0;
 /// Bytes of one opportunity of a trace.
@@ -145,8 +145,8 @@ impl Course {
         bytes
     }
 
-    /// A Mahimahi trace of it: the rate at a rank, times a factor. It begins [`HANDSHAKE`] before the first data with the rate of
-    /// the first step; after [`MOST`] opportunities it ends.
+    /// A Mahimahi trace of it: the rate at a rank, times a factor. It begins [`HANDSHAKE`] before the first
+    /// data with the rate of the first step; after [`MOST`] opportunities it ends.
     fn trace(&self, rank: f64, factor: f64) -> String {
         let mut out = String::new();
         let (mut from, mut credit, mut lines, mut last) = (0.0, 0.0, 0, 0.0);
@@ -171,11 +171,13 @@ impl Course {
     }
 }
 
-/// How far apart the rates of recordings are: half of the width of what [`traces`] stretches by, in the natural logarithm.
+/// How far apart the rates of recordings are: half of the width of what [`traces`] stretches by, in the
+/// natural logarithm.
 ///
-/// In each doubling of the time since the first data it is the range of the logarithms of their mean rates, by their number less
-/// one: so much lies, in the mean, between one recording and the next, and so much the ends of a uniform law lie beyond the
-/// least and the greatest of its draws (the unbiased estimate of least variance). Of all doublings it is the median.
+/// In each doubling of the time since the first data it is the range of the logarithms of their mean rates,
+/// by their number less one: so much lies, in the mean, between one recording and the next, and so much the
+/// ends of a uniform law lie beyond the least and the greatest of its draws (the unbiased estimate of least
+/// variance). Of all doublings it is the median.
 fn apart(all: &[&Course]) -> f64 {
     let (Some(base), Some(end)) = (
         all.iter().map(|c| c.base).reduce(f64::max),
@@ -194,8 +196,9 @@ fn apart(all: &[&Course]) -> f64 {
     quantile(&each, 0.5).unwrap_or_default()
 }
 
-/// Traces of several recordings, so many of each: at ranks between the bounds of what is not known, and with the whole rate
-/// stretched by up to how far its recordings are apart and shrunk by as much. Of one recording nothing is stretched.
+/// Traces of several recordings, so many of each: at ranks between the bounds of what is not known, and with
+/// the whole rate stretched by up to how far its recordings are apart and shrunk by as much. Of one recording
+/// nothing is stretched.
 pub fn traces(all: &[&Course], each: usize) -> Vec<Vec<String>> {
     let most = if all.len() > 1 { apart(all) } else { 0.0 };
     let of = |c: &&Course| {

@@ -2,7 +2,8 @@
 
 use crate::analysis::Findings;
 
-/// ACKs closer together than this count as one: a host that gets several at once handles them one after the other.
+/// ACKs closer together than this count as one: a host that gets several at once handles them one after the
+/// other.
 const TOGETHER: f64 = 250e-6;
 
 /// Data sent.
@@ -77,7 +78,8 @@ impl Flow {
         (acks.len() >= 2).then_some(Self { sends, acks, packet, least, first_loss })
     }
 
-    /// The flow with one ACK for each group that came together. Its last ACK is the one that waited least for their slot.
+    /// The flow with one ACK for each group that came together. Its last ACK is the one that waited least for
+    /// their slot.
     pub(super) fn grouped(&self) -> Self {
         let mut acks: Vec<Acked> = Vec::new();
         let mut last = f64::NEG_INFINITY;
@@ -111,7 +113,8 @@ impl Flow {
         next.checked_sub(1).map_or(0.0, |i| self.acks[i].delivered)
     }
 
-    /// Groups of ACKs that came together: the time of the first one, bytes delivered by the last one, and the number of ACKs.
+    /// Groups of ACKs that came together: the time of the first one, bytes delivered by the last one, and the
+    /// number of ACKs.
     pub(super) fn groups(&self) -> Vec<(f64, f64, usize)> {
         let mut all: Vec<(f64, f64, usize)> = Vec::new();
         let mut last = f64::NEG_INFINITY;

@@ -25,7 +25,8 @@ pub(super) struct Jitter {
     pub(super) lines: usize,
 }
 
-/// Estimates the jitter. Of ACKs that wait for slots only the variance is known: it is that of the slots, too.
+/// Estimates the jitter. Of ACKs that wait for slots only the variance is known: it is that of the slots,
+/// too.
 pub(super) fn find(flow: &Flow, busy: &Busy, slot: f64) -> Jitter {
     let points: Vec<(f64, f64)> = busy
         .runs
@@ -55,9 +56,9 @@ pub(super) fn find(flow: &Flow, busy: &Busy, slot: f64) -> Jitter {
     Jitter { most: low * transmission, mean: mean * transmission, variance, lines: rests.len() }
 }
 
-/// Mean and variance of a packet's lateness if each is delayed by up to `jitter` and one is sent per unit of time.
-/// Packets stay in order, so a packet waits for all before it: with D the lateness, `P(D <= x)` is the product over
-/// `k >= 0` of `min(1, (x + k) / jitter)`.
+/// Mean and variance of a packet's lateness if each is delayed by up to `jitter` and one is sent per unit of
+/// time. Packets stay in order, so a packet waits for all before it: with D the lateness, `P(D <= x)` is the
+/// product over `k >= 0` of `min(1, (x + k) / jitter)`.
 fn lateness(jitter: f64) -> (f64, f64) {
     if jitter <= 0.0 {
         return (0.0, 0.0);
@@ -78,8 +79,8 @@ fn lateness(jitter: f64) -> (f64, f64) {
     (first, second - first * first)
 }
 
-/// The variance about the line through these points, if its slope is that of a full link (1: the unit of time is
-/// what the link needs for the data).
+/// The variance about the line through these points, if its slope is that of a full link (1: the unit of time
+/// is what the link needs for the data).
 fn line(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -95,8 +96,8 @@ fn line(points: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Jitter below one transmission time causes no waiting: uniform. Above it, packets wait for those before them
-    /// (a simulation with 64,000 draws gives variances of 0.655, 1.53 and 3.70).
+    /// Jitter below one transmission time causes no waiting: uniform. Above it, packets wait for those before
+    /// them (a simulation with 64,000 draws gives variances of 0.655, 1.53 and 3.70).
     #[test]
     fn lateness_is_that_of_packets_that_do_not_overtake() {
         for (jitter, variance) in [(0.5, 0.25 / 12.0), (3.33, 0.655), (6.0, 1.53), (12.0, 3.70)] {

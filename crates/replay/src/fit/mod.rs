@@ -1,7 +1,7 @@
-//! Fits a path to a transfer: rate and its variation, base RTT, waves of delay, ACK slots, jitter, queue and loss, each with
-//! an interval and what it rests on.
-//! What a transfer does not show is said: without a standing queue the rate is a lower bound, and so is the queue if it
-//! never filled. [`FittedPath::inline`] and [`text`] write the path as the simulator reads it.
+//! Fits a path to a transfer: rate and its variation, base RTT, waves of delay, ACK slots, jitter, queue and
+//! loss, each with an interval and what it rests on. What a transfer does not show is said: without a
+//! standing queue the rate is a lower bound, and so is the queue if it never filled. [`FittedPath::inline`]
+//! and [`text`] write the path as the simulator reads it.
 
 mod base;
 pub mod course;

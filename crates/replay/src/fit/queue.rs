@@ -37,8 +37,8 @@ pub(super) struct Link {
     pub(super) slot: f64,
 }
 
-/// The backlog that a packet found, bytes; by what was delivered and by its wait the greater one; its bytes; and how many of them
-/// were lost.
+/// The backlog that a packet found, bytes; by what was delivered and by its wait the greater one; its bytes;
+/// and how many of them were lost.
 struct Found {
     backlog: f64,
     greater: f64,
@@ -46,10 +46,10 @@ struct Found {
     lost: f64,
 }
 
-/// The backlogs that packets found. A packet with an RTT sample waited for what was delivered between the time at which its own
-/// ACK would have come without a queue, and its ACK. At a constant rate that is its wait times the rate, which is exact while
-/// losses are repaired, too; SACK blocks report late what was delivered then. A packet without a sample, such as a lost packet,
-/// found what the one sent before it found.
+/// The backlogs that packets found. A packet with an RTT sample waited for what was delivered between the
+/// time at which its own ACK would have come without a queue, and its ACK. At a constant rate that is its
+/// wait times the rate, which is exact while losses are repaired, too; SACK blocks report late what was
+/// delivered then. A packet without a sample, such as a lost packet, found what the one sent before it found.
 fn backlogs(flow: &Flow, link: &Link) -> Vec<Found> {
     let waited = |a: &super::flow::Acked| {
         let rtt = a.rtt?;

@@ -28,7 +28,8 @@ struct Interval {
     rate: f64,
     /// The least RTT in it above the transfer's least.
     standing: f64,
-    /// False if repairs of losses were under way: SACK blocks report some of what arrives then, and the rest together later.
+    /// False if repairs of losses were under way: SACK blocks report some of what arrives then, and the rest
+    /// together later.
     clean: bool,
 }
 
@@ -80,8 +81,9 @@ fn intervals(flow: &Flow, width: f64) -> Vec<Interval> {
     all
 }
 
-/// The intervals without repairs, if they are enough to tell the rate: much of the time, or of nearly the same rate. A receiver
-/// reports three blocks at a time, so that while losses are repaired ACKs report late what was delivered.
+/// The intervals without repairs, if they are enough to tell the rate: much of the time, or of nearly the
+/// same rate. A receiver reports three blocks at a time, so that while losses are repaired ACKs report late
+/// what was delivered.
 fn clean(busy: &[Interval]) -> Option<Vec<Interval>> {
     let clean: Vec<Interval> = busy.iter().filter(|i| i.clean).copied().collect();
     let time = |of: &[Interval]| of.iter().map(|i| i.seconds).sum::<f64>();
@@ -174,8 +176,8 @@ impl Busy {
         }
     }
 
-    /// How the rate varies, if it does: a share up and down, drawn anew with a period. `noise` is the variance of an ACK's
-    /// time about the line of a full link.
+    /// How the rate varies, if it does: a share up and down, drawn anew with a period. `noise` is the
+    /// variance of an ACK's time about the line of a full link.
     pub(super) fn vary(&self, flow: &Flow, noise: f64, slot: f64) -> Option<Vary> {
         if !self.full {
             return None;
@@ -196,7 +198,8 @@ impl Busy {
         if own.sqrt() < VARIES || own < 2.0 * (noise / (first.0 * first.0)) {
             return None;
         }
-        // A rate drawn anew each period P has, over a width h, the variance s (1 - h/3P) or, for h above P, s P/h (1 - P/3h).
+        // A rate drawn anew each period P has, over a width h, the variance s (1 - h/3P) or, for h above P, s
+        // P/h (1 - P/3h).
         let shape = |x: f64| if x <= 1.0 { 1.0 - x / 3.0 } else { (1.0 - 1.0 / (3.0 * x)) / x };
         let mut best = (f64::INFINITY, 0.0, 0.0);
         let mut period = least;
@@ -227,7 +230,8 @@ impl Busy {
         })
     }
 
-    /// The variance of the rate over intervals of this width, as a share of the squared rate; `None` with few intervals.
+    /// The variance of the rate over intervals of this width, as a share of the squared rate; `None` with few
+    /// intervals.
     pub(super) fn variance(&self, flow: &Flow, width: f64) -> Option<(f64, f64)> {
         let rates = self.rates(flow, width);
         let n = rates.len() as f64;

@@ -101,16 +101,17 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string is valid JSON")
 }
 
-/// A path file: of one path, or of an ensemble in which every run draws one of several paths, all of the same chance.
+/// A path file: of one path, or of an ensemble in which every run draws one of several paths, all of the same
+/// chance.
 ///
-/// All values of a drawn path are those of one transfer: each key is a list in the same order, and every list follows the rank
-/// of the rate.
+/// All values of a drawn path are those of one transfer: each key is a list in the same order, and every list
+/// follows the rank of the rate.
 pub fn toml(command: &str, fitted: &[Fitted]) -> String {
     file(command, fitted, &[])
 }
 
-/// The same with a trace in place of each rate, by the names of their files: several of each transfer, as many of one as of
-/// another. Every list follows the rank of the trace.
+/// The same with a trace in place of each rate, by the names of their files: several of each transfer, as
+/// many of one as of another. Every list follows the rank of the trace.
 pub fn with_traces(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
     file(command, fitted, traces)
 }

@@ -16,7 +16,8 @@ const EXPLAINED: f64 = 0.75;
 /// Share of the variance of the rate within a cycle that it may leave.
 const LEFT: f64 = 0.5;
 
-/// A line and a wave through points: `y = level + slope x + sine sin + cosine cos`, and the sum of squares that is left.
+/// A line and a wave through points: `y = level + slope x + sine sin + cosine cos`, and the sum of squares
+/// that is left.
 struct Fit {
     slope: f64,
     sine: f64,
@@ -129,8 +130,8 @@ pub(super) fn find(flow: &Flow, busy: &Busy, slot: f64) -> Option<Found> {
     if without.least <= 1e-6 {
         return None;
     }
-    // A rate that varies makes a random walk of the delay, of which a slow wave explains much. But it does not explain how the
-    // rate varies within a cycle.
+    // A rate that varies makes a random walk of the delay, of which a slow wave explains much. But it does
+    // not explain how the rate varies within a cycle.
     let width = 0.25 / frequency;
     if busy.variance(&without, width)?.0 > LEFT * busy.variance(flow, width)?.0 {
         return None;

@@ -8,22 +8,24 @@ use std::collections::VecDeque;
 /// Growth over acknowledged bytes is recorded this many times per window, for the last `WINDOWS` windows.
 const MARKS: u64 = 16;
 const WINDOWS: u64 = 4;
-/// Bytes acknowledged over which growth must be measured at least: a sender holds back up to 64 kB for a burst
-/// (`tcp_tso_should_defer`, GSO), and bytes in flight do not grow until the burst is sent, in slow start either.
+/// Bytes acknowledged over which growth must be measured at least: a sender holds back up to 64 kB for a
+/// burst (`tcp_tso_should_defer`, GSO), and bytes in flight do not grow until the burst is sent, in slow
+/// start either.
 const BURST: Bytes = Bytes(65_536);
 /// As many of the largest bursts seen are enough.
 const BURSTS: u64 = 2;
-/// Growth over acknowledged bytes, in percent, of a window that grows (slow start: 50 or more, by RFC 5681 §3.1 with an ACK for
-/// every second segment; half of that tells it from congestion avoidance).
+/// Growth over acknowledged bytes, in percent, of a window that grows (slow start: 50 or more, by RFC 5681
+/// §3.1 with an ACK for every second segment; half of that tells it from congestion avoidance).
 const GROWING: u64 = 25;
-/// A burst of growth begins after a silence of this many percent of an RTT (`SILENT`). Bursts of a sender that
-/// grows in every second round trip (Vegas) are more than `APART` percent of an RTT apart: half way between one and two.
+/// A burst of growth begins after a silence of this many percent of an RTT (`SILENT`). Bursts of a sender
+/// that grows in every second round trip (Vegas) are more than `APART` percent of an RTT apart: half way
+/// between one and two.
 const SILENT: u64 = 90;
 const APART: u64 = 150;
 /// Maximum growth of one burst, in percent: a doubling, plus what delayed ACKs carry over.
 const BURST_GROWTH: u64 = 250;
-/// Maximum number of records of a new maximum in flight, each a segment or 1 % above the one before it: enough for a window of
-/// 900,000 segments.
+/// Maximum number of records of a new maximum in flight, each a segment or 1 % above the one before it:
+/// enough for a window of 900,000 segments.
 const REACHED: usize = 1024;
 
 /// Acknowledged bytes, and the maximum in flight, at a time.
@@ -105,8 +107,8 @@ impl Flight {
         }
     }
 
-    /// The exit if slow start had ended before a loss at `at`, with `cwnd` in flight: from some mark on, the bytes in flight no
-    /// longer grew with what was acknowledged, and before it they had, over half a window.
+    /// The exit if slow start had ended before a loss at `at`, with `cwnd` in flight: from some mark on, the
+    /// bytes in flight no longer grew with what was acknowledged, and before it they had, over half a window.
     pub(super) fn exit_before_loss(&self, at: Instant, cwnd: Bytes) -> Option<ExitEstimate> {
         let now = Mark { at, acked: self.acked, most: cwnd };
         let (_, knot) = self.marks.iter().enumerate().find(|(i, m)| {
@@ -117,8 +119,8 @@ impl Flight {
         Some(ExitEstimate { at: knot.at, cwnd: knot.most, evidence: Evidence::GrowthStopped })
     }
 
-    /// Whether the bytes in flight grew with what was acknowledged, until `acked`, over the last half of a window, and over the
-    /// last sixth of it or a burst; `None` if less was acknowledged.
+    /// Whether the bytes in flight grew with what was acknowledged, until `acked`, over the last half of a
+    /// window, and over the last sixth of it or a burst; `None` if less was acknowledged.
     pub(super) fn grows(&self, acked: Bytes) -> Option<bool> {
         let over = |bytes: Bytes| {
             let then = self.marks.iter().rfind(|m| m.acked + bytes <= acked)?;
@@ -134,8 +136,9 @@ impl Flight {
         self.reached.iter().find(|r| r.inflight >= inflight).map(|r| r.at)
     }
 
-    /// When growth to the plateau `level` stopped: when the plateau (within a segment or 2 %) was first in flight, or where growth
-    /// changed before that; for a sender that grows in every second round trip, when the next growth was due.
+    /// When growth to the plateau `level` stopped: when the plateau (within a segment or 2 %) was first in
+    /// flight, or where growth changed before that; for a sender that grows in every second round trip, when
+    /// the next growth was due.
     pub(super) fn stopped_at(&self, level: Bytes, mss: Bytes) -> Option<Instant> {
         let least = level - tolerance(level, mss);
         let i = self.reached.iter().position(|r| r.inflight >= least)?;
@@ -143,9 +146,9 @@ impl Flight {
         Some(next_growth(&self.reached[..=i]).or_else(|| self.knot(level, reached)).unwrap_or(reached))
     }
 
-    /// Where growth over acknowledged bytes changed, if that was before the plateau was reached: a window that still grows in
-    /// congestion avoidance reaches it late. The knot of the line of two pieces that fits the newest marks best by least
-    /// squares, if the first piece is growth and the second is flat.
+    /// Where growth over acknowledged bytes changed, if that was before the plateau was reached: a window
+    /// that still grows in congestion avoidance reaches it late. The knot of the line of two pieces that fits
+    /// the newest marks best by least squares, if the first piece is growth and the second is flat.
     fn knot(&self, level: Bytes, reached: Instant) -> Option<Instant> {
         let least = level - level.scale(FLAT, 100);
         let origin = *self.marks.front()?;
@@ -166,7 +169,8 @@ impl Flight {
     }
 }
 
-/// The squared error of a line with a knot at `x`, fitted to these points; `None` if it does not grow before and stop there.
+/// The squared error of a line with a knot at `x`, fitted to these points; `None` if it does not grow before
+/// and stop there.
 fn hinge(points: &[(f64, f64)], knot: f64) -> Option<f64> {
     // Normal equations of the slopes before and after the knot, and of the height there.
     let mut m = [[0.0; 4]; 3];

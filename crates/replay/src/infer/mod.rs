@@ -1,5 +1,5 @@
-//! Infers where a connection left slow start. Packets do not carry cwnd, but a sender that is limited by its cwnd
-//! has all of it in flight.
+//! Infers where a connection left slow start. Packets do not carry cwnd, but a sender that is limited by its
+//! cwnd has all of it in flight.
 //!
 //! - `flight`: growth over the bytes that are acknowledged
 //! - `rounds`: growth from one round trip to the next, and its phases
@@ -107,8 +107,8 @@ pub enum NoExit {
     StillGrowing,
     /// The window never grew.
     NoGrowth,
-    /// Growth stopped, and congestion avoidance added nothing until the end although nothing was lost: something
-    /// other than cwnd limited the sender.
+    /// Growth stopped, and congestion avoidance added nothing until the end although nothing was lost:
+    /// something other than cwnd limited the sender.
     LimitedOtherwise,
     /// The connection began before the capture.
     BeganBefore,
@@ -177,8 +177,8 @@ impl Inference {
         }
     }
 
-    /// A loss was detected. `limited`: the sender could send nothing new by then for lack of data or of receive window, so that its
-    /// window does not show.
+    /// A loss was detected. `limited`: the sender could send nothing new by then for lack of data or of
+    /// receive window, so that its window does not show.
     pub fn on_loss(&mut self, at: Instant, evidence: Evidence, limited: bool) {
         if self.loss.is_some() {
             return;
@@ -228,9 +228,9 @@ impl Inference {
         self.rounds.decided()
     }
 
-    /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule had ended slow start
-    /// before. Growth that stopped: it had been fast, and after it the window grew as in congestion avoidance; data that an
-    /// application or a buffer limits would not.
+    /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule
+    /// had ended slow start before. Growth that stopped: it had been fast, and after it the window grew as in
+    /// congestion avoidance; data that an application or a buffer limits would not.
     pub fn is_certain(&self, exit: ExitEstimate, mss: Bytes) -> bool {
         match exit.evidence {
             Evidence::GrowthStopped => self.rounds.is_certain(mss),
@@ -369,8 +369,8 @@ mod tests {
         assert_eq!(over(&[10, 20, 40]), Err(NoExit::StillGrowing));
     }
 
-    /// A server that answers small requests: of forty round trips the application limits all but four, in which an answer looks
-    /// like growth that stops.
+    /// A server that answers small requests: of forty round trips the application limits all but four, in
+    /// which an answer looks like growth that stops.
     #[test]
     fn a_few_round_trips_of_an_application_limited_sender_show_no_exit() {
         let mut i = Inference::default();
@@ -395,7 +395,8 @@ mod tests {
         i
     }
 
-    /// One flat round trip before the application's first pause, and then no more than that in flight: an exit, not certain.
+    /// One flat round trip before the application's first pause, and then no more than that in flight: an
+    /// exit, not certain.
     #[test]
     fn an_exit_before_a_pause_is_confirmed_by_later_data() {
         let first = [(10, false), (20, false), (36, false), (37, false), (20, true)];
@@ -411,7 +412,8 @@ mod tests {
         assert_eq!(pauses(&[(5, true), (38, false), (60, false)]), Err(NoExit::ApplicationLimited));
     }
 
-    /// The data ends in the second flat round trip, and what is in flight is acknowledged in one more, in which nothing is sent.
+    /// The data ends in the second flat round trip, and what is in flight is acknowledged in one more, in
+    /// which nothing is sent.
     #[test]
     fn the_rest_of_the_data_is_acknowledged_in_round_trips_that_show_nothing() {
         let mut i = limited(&[(10, false), (20, false), (36, false), (37, false), (37, true)]);
@@ -425,7 +427,8 @@ mod tests {
         assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
     }
 
-    /// After a pause the window is smaller than at the exit; this does not show that something else had limited it.
+    /// After a pause the window is smaller than at the exit; this does not show that something else had
+    /// limited it.
     #[test]
     fn windows_after_a_pause_do_not_show_what_limited_before() {
         let grows =
@@ -436,7 +439,8 @@ mod tests {
         assert_eq!(i.result(MSS), Err(NoExit::LimitedOtherwise));
     }
 
-    /// SEARCH drains: it sends nothing until its flight has fallen to a smaller window, and goes on in congestion avoidance.
+    /// SEARCH drains: it sends nothing until its flight has fallen to a smaller window, and goes on in
+    /// congestion avoidance.
     #[test]
     fn a_window_that_falls_and_stays_low_is_an_exit() {
         let grows = [(10, false), (20, false), (40, false), (80, false), (130, true), (30, true)];
@@ -450,8 +454,9 @@ mod tests {
         assert_eq!(after(&[10, 20, 40, 80]), Err(NoExit::ApplicationLimited));
     }
 
-    /// Doubling that stops is a certain exit if congestion avoidance follows. It is not certain after slow growth (as between the
-    /// ends, where it is known to some segments only), nor when it was seen for a few round trips only.
+    /// Doubling that stops is a certain exit if congestion avoidance follows. It is not certain after slow
+    /// growth (as between the ends, where it is known to some segments only), nor when it was seen for a few
+    /// round trips only.
     #[test]
     fn an_exit_is_certain_if_avoidance_follows_fast_growth() {
         let avoidance = [36, 36, 37, 37, 38, 38, 39, 39, 40, 40];
@@ -466,8 +471,9 @@ mod tests {
         }
     }
 
-    /// The window doubles until 96 segments are in flight; a loss comes when as much as a third of the window was acknowledged without
-    /// growth, or none. Where segments are sent one by one, a third is enough to see that growth had stopped before the loss.
+    /// The window doubles until 96 segments are in flight; a loss comes when as much as a third of the window
+    /// was acknowledged without growth, or none. Where segments are sent one by one, a third is enough to see
+    /// that growth had stopped before the loss.
     #[test]
     fn a_loss_is_certain_if_the_window_grew_until_it() {
         for (flat, certain) in [(0, true), (32, false)] {
@@ -486,8 +492,8 @@ mod tests {
         }
     }
 
-    /// 33 segments double each 100 ms until 144, then grow by a twentieth of what is acknowledged: the exit is where the slope
-    /// changes, although 2 % less than the plateau is reached half a round trip later.
+    /// 33 segments double each 100 ms until 144, then grow by a twentieth of what is acknowledged: the exit
+    /// is where the slope changes, although 2 % less than the plateau is reached half a round trip later.
     #[test]
     fn an_exit_into_growing_avoidance_is_where_the_slope_changes() {
         let (mut i, mut ns, mut segments, mut exit) = (Inference::default(), 0.0, 33.0_f64, 0.0);

@@ -1,35 +1,38 @@
-//! Growth of the bytes in flight from one round trip to the next: the phases of a sender, and the rules that move it from one to
-//! another.
+//! Growth of the bytes in flight from one round trip to the next: the phases of a sender, and the rules that
+//! move it from one to another.
 
 use super::flight::Flight;
 use super::{Evidence, ExitEstimate, LimitedBy, NoExit, Round, tolerance};
 use slowstart::units::{Bytes, Instant};
 
-/// Growth per round trip, in percent, up to which a round trip counts as flat, and the same as a minimum number of
-/// segments. Slow start doubles, or grows by half with delayed ACKs; conservative slow start (RFC 9406) grows by a
-/// quarter; congestion avoidance by a segment or two, CUBIC by 5 % while it knows no maximum (`tcp_cubic.c`).
+/// Growth per round trip, in percent, up to which a round trip counts as flat, and the same as a minimum
+/// number of segments. Slow start doubles, or grows by half with delayed ACKs; conservative slow start (RFC
+/// 9406) grows by a quarter; congestion avoidance by a segment or two, CUBIC by 5 % while it knows no maximum
+/// (`tcp_cubic.c`).
 pub(crate) const FLAT: u64 = 9;
 const FLAT_LEAST: u64 = 3;
-/// Growth, in percent, that one of the two round trips before an exit must have had: less than the quarter of conservative slow
-/// start. Limited slow start (RFC 3742), which adds 50 segments per round trip, slows gradually and has no such step.
+/// Growth, in percent, that one of the two round trips before an exit must have had: less than the quarter of
+/// conservative slow start. Limited slow start (RFC 3742), which adds 50 segments per round trip, slows
+/// gradually and has no such step.
 pub(super) const SUDDEN: u64 = 20;
 /// Fall of the window without loss, in percent (and more than a segment), that counts as a reduction: to what
 /// fills the path (Vegas), or to drain its queue (SEARCH). Less is what one burst holds back.
 const FALLEN: u64 = 5;
-/// Round trips after the last growth in which the data of a sender may end that was in slow start until then: its last flight, and
-/// the ACKs of that.
+/// Round trips after the last growth in which the data of a sender may end that was in slow start until then:
+/// its last flight, and the ACKs of that.
 const TAIL: u32 = 2;
-/// The window must be in flight for one of so many parts of a flat round trip before the application pauses: data that ends sooner
-/// makes every round trip flat.
+/// The window must be in flight for one of so many parts of a flat round trip before the application pauses:
+/// data that ends sooner makes every round trip flat.
 const HELD: u64 = 3;
-/// Flat round trips that make an exit. One is what delayed ACKs and a late burst make of a doubling (`a_pause_in_growth_is_no_exit`).
+/// Flat round trips that make an exit. One is what delayed ACKs and a late burst make of a doubling
+/// (`a_pause_in_growth_is_no_exit`).
 const FLAT_ROUNDS: u32 = 2;
-/// Round trips after an exit in which growth by half revokes it: growth had only paused, as with bursts of ACKs or
-/// slow clocks.
+/// Round trips after an exit in which growth by half revokes it: growth had only paused, as with bursts of
+/// ACKs or slow clocks.
 const SURE_ROUNDS: u32 = 3;
-/// Round trips after an exit in which congestion avoidance would have added some segments (RFC 5681 §3.1: one per
-/// round trip, half of one with delayed ACKs). If nothing was added to the end, something other than cwnd limited
-/// the sender.
+/// Round trips after an exit in which congestion avoidance would have added some segments (RFC 5681 §3.1: one
+/// per round trip, half of one with delayed ACKs). If nothing was added to the end, something other than cwnd
+/// limited the sender.
 pub(crate) const STILL_ROUNDS: u32 = 8;
 /// Round trips after an exit whose maxima are kept: eight times as many as are needed.
 const PEAKS: usize = 64;
@@ -58,8 +61,8 @@ struct Left {
     interrupted: bool,
     /// Round trips since the exit was found.
     after: u32,
-    /// Maximum in flight in the newest of them. Before the first: that of the newest growth; zero if the exit was found after a
-    /// pause of the application, so that any return to the former window revokes it.
+    /// Maximum in flight in the newest of them. Before the first: that of the newest growth; zero if the exit
+    /// was found after a pause of the application, so that any return to the former window revokes it.
     last: Bytes,
     /// Maximum in flight in each of them, until the first that had less than half as much: the first `PEAKS`.
     peaks: Vec<Bytes>,
@@ -80,8 +83,8 @@ impl Left {
         }
     }
 
-    /// A round trip that cwnd limited. A pause has reduced the window (RFC 2861): what follows does not show what limited it
-    /// before.
+    /// A round trip that cwnd limited. A pause has reduced the window (RFC 2861): what follows does not show
+    /// what limited it before.
     fn count(&mut self, peak: Bytes) {
         self.after += 1;
         self.halved |= self.peaks.last().is_some_and(|before| peak < *before / 2);
@@ -90,8 +93,8 @@ impl Left {
         }
     }
 
-    /// True if this round trip shows that growth to `level` had only paused: the window doubles again. CUBIC grows by less than half
-    /// in each of these round trips, where they are long.
+    /// True if this round trip shows that growth to `level` had only paused: the window doubles again. CUBIC
+    /// grows by less than half in each of these round trips, where they are long.
     fn is_revoked(&mut self, peak: Bytes, level: Bytes) -> bool {
         let doubles = peak > self.last + self.last / 2;
         self.last = peak;
@@ -99,8 +102,9 @@ impl Left {
     }
 }
 
-/// Round trips that something other than cwnd limited, and those after them in which the window has not been reached again. A
-/// window that is not used may have been reduced (RFC 2861), and its growth to the former value shows nothing.
+/// Round trips that something other than cwnd limited, and those after them in which the window has not been
+/// reached again. A window that is not used may have been reduced (RFC 2861), and its growth to the former
+/// value shows nothing.
 #[derive(Copy, Clone, Debug, Default)]
 struct Unused {
     /// Round trips that something other than cwnd limited.
@@ -146,10 +150,11 @@ pub(super) struct Rounds {
     /// The maximum in flight before the newest flat round trips, and when the first of them began.
     level: Bytes,
     flat_from: Instant,
-    /// The maximum in flight in the round trip in which growth went on, if it had stopped; `None` if it never had.
+    /// The maximum in flight in the round trip in which growth went on, if it had stopped; `None` if it never
+    /// had.
     paused: Option<Bytes>,
-    /// Round trips since the receive window last limited the sender; `None` if it never did, or sudden growth was
-    /// seen since.
+    /// Round trips since the receive window last limited the sender; `None` if it never did, or sudden growth
+    /// was seen since.
     since_peer: Option<u32>,
     fell: Option<Fall>,
     unused: Option<Unused>,
@@ -173,12 +178,14 @@ impl Rounds {
         matches!(&self.phase, Phase::Left(left) if left.after >= SURE_ROUNDS)
     }
 
-    /// True if a rule may have ended slow start unseen: the receive window hid it, or growth had stopped once.
+    /// True if a rule may have ended slow start unseen: the receive window hid it, or growth had stopped
+    /// once.
     pub(super) fn is_doubtful(&self) -> bool {
         self.since_peer.is_some() || self.paused.is_some()
     }
 
-    /// True if the application limited more round trips than cwnd: a few that look otherwise are then its pattern.
+    /// True if the application limited more round trips than cwnd: a few that look otherwise are then its
+    /// pattern.
     pub(super) fn mostly_application(&self) -> bool {
         self.count(LimitedBy::Application) > self.count(LimitedBy::Cwnd)
     }
@@ -233,8 +240,8 @@ impl Rounds {
         self.unused = Some(Unused { rounds, ..Unused::default() });
     }
 
-    /// True if this is the application's first pause, after a flat round trip that shows a plateau: data that ends in a round trip is
-    /// flat in what is left of it.
+    /// True if this is the application's first pause, after a flat round trip that shows a plateau: data that
+    /// ends in a round trip is flat in what is left of it.
     fn is_first_pause(&self, round: &Round, flight: &Flight) -> bool {
         let held = flight.full.since(self.flat_from) * HELD >= round.start.since(self.flat_from);
         held && (self.count(LimitedBy::Application), self.count(LimitedBy::ReceiveWindow)) == (1, 0)
@@ -317,9 +324,10 @@ impl Rounds {
         }
     }
 
-    /// A window that fell, stays low and grows by no more than in congestion avoidance is beyond its threshold: what seemed to
-    /// be a pause of the application was the sender, which waits until less than its new window is in flight (SEARCH drains). After a
-    /// true pause the window would grow as before (RFC 2861).
+    /// A window that fell, stays low and grows by no more than in congestion avoidance is beyond its
+    /// threshold: what seemed to be a pause of the application was the sender, which waits until less than
+    /// its new window is in flight (SEARCH drains). After a true pause the window would grow as before (RFC
+    /// 2861).
     fn stay_low(&mut self, unused: Unused, peak: Bytes, flight: &Flight, mss: Bytes) {
         let is_flat = peak <= unused.low + flat_growth(unused.low, mss);
         let flat = if is_flat { unused.flat + 1 } else { 0 };
@@ -331,8 +339,8 @@ impl Rounds {
         }
     }
 
-    /// The exit if growth has stopped. `None` if the receive window limited the growth since, which hides the exit, or if so far
-    /// the application limited most round trips.
+    /// The exit if growth has stopped. `None` if the receive window limited the growth since, which hides the
+    /// exit, or if so far the application limited most round trips.
     fn plateau(&self, flight: &Flight, mss: Bytes) -> Option<ExitEstimate> {
         if self.since_peer.is_some() || self.mostly_application() {
             return None;
@@ -351,8 +359,9 @@ impl Rounds {
         });
     }
 
-    /// The exit that the round trips, or growth over acknowledged bytes before a loss (`before_loss`), show by the end; `None` if
-    /// they show none; an error if something other than cwnd explains what looks like one.
+    /// The exit that the round trips, or growth over acknowledged bytes before a loss (`before_loss`), show
+    /// by the end; `None` if they show none; an error if something other than cwnd explains what looks like
+    /// one.
     pub(super) fn finish(
         &mut self,
         flight: &Flight,
@@ -415,8 +424,8 @@ fn flat_growth(window: Bytes, mss: Bytes) -> Bytes {
     window.scale(FLAT, 100).max(mss * FLAT_LEAST)
 }
 
-/// Whether the window did not grow over these round trips: the median of the last third is at most a segment above that of the
-/// first. `None` if they are too few.
+/// Whether the window did not grow over these round trips: the median of the last third is at most a segment
+/// above that of the first. `None` if they are too few.
 fn still(peaks: &[Bytes], mss: Bytes) -> Option<bool> {
     let third = peaks.len() / 3;
     let median = |part: &[Bytes]| {

@@ -1,5 +1,6 @@
-//! The text that iperf3 (any version since 3.0) and nuttcp print: a line for each interval, with what was sent in it, the
-//! retransmissions, and at the side that sends on Linux the window at its end. Amounts are rounded to three digits.
+//! The text that iperf3 (any version since 3.0) and nuttcp print: a line for each interval, with what was
+//! sent in it, the retransmissions, and at the side that sends on Linux the window at its end. Amounts are
+//! rounded to three digits.
 
 use super::Streams;
 use crate::error::InputError;
@@ -35,7 +36,8 @@ fn amount(number: &str, unit: &str) -> Option<u64> {
     (0.0..MOST as f64).contains(&bytes).then_some(bytes as u64)
 }
 
-/// The number between brackets at the begin of a line, and what follows the brackets; a time may stand before them.
+/// The number between brackets at the begin of a line, and what follows the brackets; a time may stand before
+/// them.
 fn stream(line: &str) -> Option<(u64, &str)> {
     let (_, rest) = line.split_once('[')?;
     let (socket, rest) = rest.split_once(']')?;
@@ -69,7 +71,8 @@ fn interval(line: &str) -> Option<Interval> {
     good.then_some(Interval { socket, end, bytes: amount(sent, unit)?, retransmits, cwnd, omitted })
 }
 
-/// `11.25 MB / 0.10 sec = 943.6 Mbps 0 retrans 123 KB-cwnd`. The sum at the end has shares of the processors instead.
+/// `11.25 MB / 0.10 sec = 943.6 Mbps 0 retrans 123 KB-cwnd`. The sum at the end has shares of the processors
+/// instead.
 fn nuttcp(line: &str) -> Option<Interval> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [sent, "MB", "/", length, "sec", "=", _rate, _unit, rest @ ..] = words.as_slice() else {
@@ -153,7 +156,8 @@ mod tests {
         replay(text.as_bytes(), |t| all.push(t)).map(|()| all)
     }
 
-    /// The windows of slow start until a loss, as a version prints them: its words, the tag after the number, and more streams.
+    /// The windows of slow start until a loss, as a version prints them: its words, the tag after the number,
+    /// and more streams.
     fn text(heading: &str, tag: &str, sockets: &[u32]) -> String {
         let mut out =
             format!("iperf 3.7\n[ ID] Interval           Transfer     {heading}         Retr  Cwnd\n");

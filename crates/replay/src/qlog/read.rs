@@ -1,4 +1,5 @@
-//! Reads qlog as a stream, into compact events of which at most [`MOST_HELD`](crate::limits::MOST_HELD) bytes are held.
+//! Reads qlog as a stream, into compact events of which at most [`MOST_HELD`](crate::limits::MOST_HELD) bytes
+//! are held.
 
 use crate::error::InputError;
 use crate::limits::{First, Held, LONGEST, Lines, Number, Object, Tokens, Word, default_for, too_much};
@@ -134,7 +135,8 @@ struct Frame {
 /// The frames of a packet.
 #[derive(Default)]
 struct Frames {
-    /// True if there is a frame that is neither ACK, PADDING nor `CONNECTION_CLOSE`, or the log has no frames.
+    /// True if there is a frame that is neither ACK, PADDING nor `CONNECTION_CLOSE`, or the log has no
+    /// frames.
     in_flight: Option<bool>,
     acked: Vec<(u64, u64)>,
 }

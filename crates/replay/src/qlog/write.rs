@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use slowstart_lab::record::{EventRow, Sample};
 use std::io::{self, Write};
 
-/// Writes the window of a simulated run as a sequence of qlog events (main schema draft 0.4): metrics for each sample, and
-/// each change of the congestion state. Times are milliseconds since the begin of the run, to the nanosecond.
+/// Writes the window of a simulated run as a sequence of qlog events (main schema draft 0.4): metrics for
+/// each sample, and each change of the congestion state. Times are milliseconds since the begin of the run,
+/// to the nanosecond.
 pub fn write(out: &mut impl Write, title: &str, samples: &[Sample], events: &[EventRow]) -> io::Result<()> {
     let mut record = |v: &Value| writeln!(out, "\u{1e}{v}");
     record(&json!({

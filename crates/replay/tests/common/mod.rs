@@ -75,7 +75,8 @@ fn number(big: bool, n: u32) -> [u8; 4] {
     if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
-/// A classic pcap with microseconds or nanoseconds, in either byte order, with at most `snap` bytes of each packet.
+/// A classic pcap with microseconds or nanoseconds, in either byte order, with at most `snap` bytes of each
+/// packet.
 pub(crate) fn pcap(frames: &[Frame], link: u32, big: bool, nanos: bool, snap: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let magic = if nanos { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };

@@ -1,20 +1,24 @@
-//! CUBACK, draft-kazuho-ccwg-cuback (August 2026): CUBIC as a function of the data acknowledged since the reduction, and not of
-//! time, so that there is no clock to stop while the application limits the sender. The window grows by a segment when
-//! D = A(w + 1) - A(w) has been acknowledged, at least two segments, where A is the smaller of
+//! CUBACK, draft-kazuho-ccwg-cuback (August 2026): CUBIC as a function of the data acknowledged since the
+//! reduction, and not of time, so that there is no clock to stop while the application limits the sender. The
+//! window grows by a segment when D = A(w + 1) - A(w) has been acknowledged, at least two segments, where A
+//! is the smaller of
 //!
 //! | | |
 //! |---|---|
 //! | cubic | `prior` per RTT, for the time of RFC 9438's curve: cbrt((`W_max` - `epoch`) / C) + cbrt((w - `W_max`) / C) |
 //! | Reno | (w - `epoch`) (w + `epoch` - 1) / (2 alpha), with alpha = 1 above `prior` |
 //!
-//! `prior` is the window before the reduction, `epoch` that after it. After an exit without a reduction all are the window.
+//! `prior` is the window before the reduction, `epoch` that after it. After an exit without a reduction all
+//! are the window.
 //!
 //! The draft announces test vectors; at the commit read (059dc9c1) it has none.
 //!
 //! Departs from the draft:
-//! - times are in whole nanoseconds and amounts in whole bytes, rounded down; what exceeds D is carried, as there;
+//! - times are in whole nanoseconds and amounts in whole bytes, rounded down; what exceeds D is carried, as
+//!   there;
 //! - an undo of a spurious reduction restores the window and not these parameters, as for `cubic`;
-//! - where a startup says which window to look for (`rapid-start`), it is `W_max` and `prior`, and the rate is the window per RTT.
+//! - where a startup says which window to look for (`rapid-start`), it is `W_max` and `prior`, and the rate
+//!   is the window per RTT.
 
 use super::Avoidance;
 use crate::param::params;
@@ -69,7 +73,8 @@ pub struct Cuback {
     next: Bytes,
 }
 
-/// Returns the integer cube root of a number below 2^126, rounded down: 20 bits of it by digits, the rest by Newton's method.
+/// Returns the integer cube root of a number below 2^126, rounded down: 20 bits of it by digits, the rest by
+/// Newton's method.
 fn wide_cube_root(x: u128) -> u64 {
     let excess = (u128::BITS - x.leading_zeros()).saturating_sub(63).div_ceil(3);
     let mut r = u128::from(cube_root((x >> (3 * excess)) as u64)) << excess;
@@ -132,8 +137,9 @@ impl Cuback {
         }
     }
 
-    /// The segments that the pending bytes are worth beyond `w`, and how many bytes these take: the sum of D, where the least of
-    /// two segments is taken of all together. For an ACK of very many segments, so that its cost does not grow with them.
+    /// The segments that the pending bytes are worth beyond `w`, and how many bytes these take: the sum of D,
+    /// where the least of two segments is taken of all together. For an ACK of very many segments, so that
+    /// its cost does not grow with them.
     fn leap(&self, w: u64) -> (u64, Bytes) {
         let (two, here) = (self.epoch.mss * 2, self.epoch.acknowledged(w, self.params.beta));
         let cost = |n: u64| {

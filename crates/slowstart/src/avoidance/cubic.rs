@@ -7,7 +7,8 @@
 //! Departs from the RFC, as Linux does:
 //! - without a `W_max` (after an exit without loss) the window grows by at least 5 % per round trip;
 //! - the curve is evaluated at most once per millisecond, and at least every 1/32 s;
-//! - the Reno-friendly estimate uses `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and its growth never becomes faster.
+//! - the Reno-friendly estimate uses `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and its growth never
+//!   becomes faster.
 
 use super::Avoidance;
 use crate::param::params;

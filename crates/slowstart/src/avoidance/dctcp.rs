@@ -1,12 +1,13 @@
 //! DCTCP, RFC 8257, in the arithmetic of Linux `tcp_dctcp.c` (the share of marks in 1024ths).
 //!
-//! The window grows as Reno's. A mark reduces it by half the smoothed share of marked bytes, once a round trip, a loss by
-//! half.
+//! The window grows as Reno's. A mark reduces it by half the smoothed share of marked bytes, once a round
+//! trip, a loss by half.
 //!
 //! Departs from Linux:
 //! - the share is of bytes, as in the RFC, and not of packets;
 //! - the window keeps fractions of a segment;
-//! - on a host that does not count marks, the share stays what it is at first: a mark halves the window (RFC 8257 §3.5).
+//! - on a host that does not count marks, the share stays what it is at first: a mark halves the window (RFC
+//!   8257 §3.5).
 
 use super::Avoidance;
 use super::reno::{self, Reno};
@@ -20,7 +21,8 @@ params! {
     pub struct Params {
         /// The gain of the smoothing is 1 / 2^shift (RFC 8257 §4.2; Linux `dctcp_shift_g`).
         shift: u32 = 4, "a number from 0 to 10", |v| v <= 10;
-        /// The share of marks that is assumed at first, in 1024ths (RFC 8257 §3.3; Linux `dctcp_alpha_on_init`).
+        /// The share of marks that is assumed at first, in 1024ths (RFC 8257 §3.3; Linux
+        /// `dctcp_alpha_on_init`).
         alpha: u32 = ONE, "a number from 0 to 1024", |v| v <= ONE;
     }
 }

@@ -7,19 +7,21 @@ use crate::view::{Ack, Congestion, View};
 
 /// A congestion avoidance algorithm.
 pub trait Avoidance {
-    /// Called when the avoidance takes over. `how` is the reason: without loss there is no `W_max` (RFC 9438 §4.10).
+    /// Called when the avoidance takes over. `how` is the reason: without loss there is no `W_max` (RFC 9438
+    /// §4.10).
     fn enter(&mut self, v: &View, how: Exit);
-    /// Called after [`Avoidance::enter`] if the startup knows a window, in bytes, that the path may hold: a `W_max` that no
-    /// congestion has set.
+    /// Called after [`Avoidance::enter`] if the startup knows a window, in bytes, that the path may hold: a
+    /// `W_max` that no congestion has set.
     fn look_for(&mut self, _v: &View, _window: Bytes) {}
     /// Called for each ACK that permits growth. Returns the change of the window.
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window;
     /// Called on congestion. Returns the reduced window in bytes, which is also the new slow-start threshold.
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes;
-    /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on time can
-    /// exclude it.
+    /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on
+    /// time can exclude it.
     fn on_idle(&mut self, _idle: Span) {}
-    /// Called for each ACK of the connection, also during the startup and in recovery, before anything else is.
+    /// Called for each ACK of the connection, also during the startup and in recovery, before anything else
+    /// is.
     fn observe(&mut self, _v: &View, _ack: &Ack) {}
     /// Returns true if packets are to carry ECT(1): see
     /// [`Controller::is_l4s`](crate::control::Controller::is_l4s).
@@ -43,8 +45,8 @@ pub trait Avoidance {
 pub struct AvoidanceEntry {
     /// The name that users write and results contain.
     pub name: &'static str,
-    /// The startup before it in a flow that is named by the avoidance alone, as `--against` does: what Linux runs under it, or
-    /// standard slow start.
+    /// The startup before it in a flow that is named by the avoidance alone, as `--against` does: what Linux
+    /// runs under it, or standard slow start.
     pub before: &'static str,
     /// The RFC or code that specifies it.
     pub source: &'static str,
@@ -54,8 +56,9 @@ pub struct AvoidanceEntry {
     pub make: fn() -> AnyAvoidance,
 }
 
-/// Defines the avoidances from two lists: their types, each of a module, and their names. Each name has the constructor of
-/// its parameters, the startup before it in the flows of others (`before`), its source and what it does.
+/// Defines the avoidances from two lists: their types, each of a module, and their names. Each name has the
+/// constructor of its parameters, the startup before it in the flows of others (`before`), its source and
+/// what it does.
 macro_rules! avoidances {
     (
         $($module:ident::$ty:ident;)+

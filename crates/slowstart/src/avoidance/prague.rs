@@ -1,10 +1,11 @@
-//! Prague, draft-briscoe-iccrg-prague-congestion-control, as `tcp_prague.c` 0.6 of the L4S project's Linux, with its rate
-//! rule of independence from the round trip (`RTT_CONTROL_RATE`).
+//! Prague, draft-briscoe-iccrg-prague-congestion-control, as `tcp_prague.c` 0.6 of the L4S project's Linux,
+//! with its rate rule of independence from the round trip (`RTT_CONTROL_RATE`).
 //!
-//! As DCTCP, a mark reduces the window by half the smoothed share of marked bytes. The share is 1 until the first mark, so
-//! that the mark which ends a startup halves the window. Bytes that are not marked make the window grow at all times, also
-//! in the round trip after a reduction, by a segment a round trip; some rounds after the startup, on round trips below the
-//! target, by (RTT / target)^2 of it, and share and reduction are updated once per target.
+//! As DCTCP, a mark reduces the window by half the smoothed share of marked bytes. The share is 1 until the
+//! first mark, so that the mark which ends a startup halves the window. Bytes that are not marked make the
+//! window grow at all times, also in the round trip after a reduction, by a segment a round trip; some rounds
+//! after the startup, on round trips below the target, by (RTT / target)^2 of it, and share and reduction are
+//! updated once per target.
 //!
 //! Departs from its source:
 //! - the share is of bytes and not of packets, and the window is in bytes;

@@ -1,8 +1,9 @@
-//! Reno, RFC 5681 §3.1: one segment per window acknowledged, half the window on loss. With `reno-abe`, less for a mark in
-//! congestion avoidance (RFC 8511).
+//! Reno, RFC 5681 §3.1: one segment per window acknowledged, half the window on loss. With `reno-abe`, less
+//! for a mark in congestion avoidance (RFC 8511).
 //!
 //! Departs from the RFC:
-//! - the reduction applies to cwnd, not to the flight size, as in Linux: an application-limited flow keeps its window.
+//! - the reduction applies to cwnd, not to the flight size, as in Linux: an application-limited flow keeps
+//!   its window.
 
 use super::Avoidance;
 use crate::param::params;

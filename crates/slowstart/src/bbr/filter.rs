@@ -1,7 +1,7 @@
 //! Maximum filters.
 
-/// The maximum of the values of the last `window` ticks, from the three best candidates (Kathleen Nichols' algorithm,
-/// Linux `win_minmax.c`): constant space, and exact while the maximum is recent.
+/// The maximum of the values of the last `window` ticks, from the three best candidates (Kathleen Nichols'
+/// algorithm, Linux `win_minmax.c`): constant space, and exact while the maximum is recent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowedMax {
     /// The maximum, the maximum since it, and the maximum since that, each as (tick, value).
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Compares with a filter that keeps all values: never less than the newest value and never more than the exact
-    /// maximum.
+    /// Compares with a filter that keeps all values: never less than the newest value and never more than the
+    /// exact maximum.
     #[test]
     fn the_windowed_maximum_is_near_the_true_one() {
         let mut random = super::super::random::Random::new(7);

@@ -23,8 +23,8 @@ pub(super) struct Rates {
     pub(super) rounds: u64,
     /// True if the current ACK ended a round.
     pub(super) round_start: bool,
-    /// Packets sent while the window was limited for `ProbeRTT`: the bytes delivered when the first and the last were
-    /// sent.
+    /// Packets sent while the window was limited for `ProbeRTT`: the bytes delivered when the first and the
+    /// last were sent.
     held: Option<(Bytes, Bytes)>,
 }
 
@@ -59,8 +59,8 @@ impl Rates {
         self.round_ends = f.delivered;
     }
 
-    /// Marks the samples of packets sent from now on as limited, because the window is (`MarkConnectionAppLimited`).
-    /// `begins` is true for the first call of a visit to `ProbeRTT`.
+    /// Marks the samples of packets sent from now on as limited, because the window is
+    /// (`MarkConnectionAppLimited`). `begins` is true for the first call of a visit to `ProbeRTT`.
     pub(super) fn limit_samples(&mut self, f: &Facts, begins: bool) {
         let from = self.held.filter(|_| !begins).map_or(f.delivered, |(from, _)| from);
         self.held = Some((from, f.delivered + f.inflight));

@@ -18,8 +18,8 @@ const PROBE_RTT: Span = Span::millis(200);
 /// The RTT assumed for the first pacing rate of a connection without an RTT sample.
 const NOMINAL_RTT: Span = Span::millis(1);
 
-/// Returns `gain` times `rate`, less 1 %, so that on average a little less is sent than is delivered and queues drain
-/// (`bbr_pacing_margin_percent`, `BBR.PacingMarginPercent`).
+/// Returns `gain` times `rate`, less 1 %, so that on average a little less is sent than is delivered and
+/// queues drain (`bbr_pacing_margin_percent`, `BBR.PacingMarginPercent`).
 pub(super) fn paced(rate: Rate, gain: Gain) -> Rate {
     rate.scale(u64::from(gain.0) * 99, 1024 * 100)
 }
@@ -30,9 +30,9 @@ pub(super) fn nominal_rate(f: &Facts, window: Bytes) -> Rate {
     Rate::new(window, rtt).unwrap_or_default()
 }
 
-/// Returns the size of the bursts that the host passes to its interface at this rate: about 1 ms of data, at least
-/// `least` and at most [`Facts::gso_max`] (`bbr_tso_segs_goal`, `SetSendQuantum`); one segment if the host sends packet
-/// by packet.
+/// Returns the size of the bursts that the host passes to its interface at this rate: about 1 ms of data, at
+/// least `least` and at most [`Facts::gso_max`] (`bbr_tso_segs_goal`, `SetSendQuantum`); one segment if the
+/// host sends packet by packet.
 pub(super) fn quantum(f: &Facts, rate: Rate, least: Bytes) -> Bytes {
     // A shift instead of a division: bytes in 1/1024 s.
     if f.gso_max.0 == 0 { f.mss } else { Bytes(rate.0 >> 13).min(f.gso_max).max(least) }
@@ -58,9 +58,9 @@ pub(super) fn report_exit(
     Change { exited, ..Change::NONE }
 }
 
-/// Returns the window after an ACK, before limits by loss: up to `target` once the path is full; before that it grows
-/// by what is delivered while it is below the target or while less than the initial window has been delivered. At least
-/// [`MIN_SEGMENTS`] (`bbr_set_cwnd`; draft §5.6.4.6).
+/// Returns the window after an ACK, before limits by loss: up to `target` once the path is full; before that
+/// it grows by what is delivered while it is below the target or while less than the initial window has been
+/// delivered. At least [`MIN_SEGMENTS`] (`bbr_set_cwnd`; draft §5.6.4.6).
 pub(super) fn grow(f: &Facts, window: Bytes, delivered: Bytes, target: Bytes, full: bool) -> Bytes {
     let grown = if full {
         (window + delivered).min(target)
@@ -88,8 +88,9 @@ impl Pacing {
         state.pace = Some(Pace::Rate(rate));
     }
 
-    /// Sets the rate to `rate`. Until the path is full it never falls, so that early samples do not slow Startup down.
-    /// `initial` is the rate before there is a bandwidth sample; it is set again with the first RTT sample.
+    /// Sets the rate to `rate`. Until the path is full it never falls, so that early samples do not slow
+    /// Startup down. `initial` is the rate before there is a bandwidth sample; it is set again with the first
+    /// RTT sample.
     pub(super) fn update(
         &mut self,
         f: &Facts,
@@ -109,8 +110,8 @@ impl Pacing {
     }
 }
 
-/// The duration of a visit to `ProbeRTT`: at least 200 ms and one round trip, from the time when the data in flight has
-/// fallen to the window of the phase.
+/// The duration of a visit to `ProbeRTT`: at least 200 ms and one round trip, from the time when the data in
+/// flight has fallen to the window of the phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProbeRttTimer {
     done_at: Option<Instant>,
@@ -118,8 +119,8 @@ pub(super) struct ProbeRttTimer {
 }
 
 impl ProbeRttTimer {
-    /// Called for each ACK in `ProbeRTT`, with `enters` set for the first. Returns true if a round trip has passed
-    /// since the data in flight fell to `window`; the caller then checks [`ProbeRttTimer::expired`].
+    /// Called for each ACK in `ProbeRTT`, with `enters` set for the first. Returns true if a round trip has
+    /// passed since the data in flight fell to `window`; the caller then checks [`ProbeRttTimer::expired`].
     pub(super) fn on_ack(&mut self, f: &Facts, rates: &mut Rates, window: Bytes, enters: bool) -> bool {
         if enters {
             self.done_at = None;

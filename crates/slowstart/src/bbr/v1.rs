@@ -1,11 +1,11 @@
-//! BBR version 1: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, *BBR: congestion-based congestion control*, ACM Queue 2016,
-//! as in Linux `tcp_bbr.c`.
+//! BBR version 1: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, *BBR: congestion-based congestion control*, ACM
+//! Queue 2016, as in Linux `tcp_bbr.c`.
 //!
-//! *Startup* paces at 2/ln 2 times the bandwidth, which doubles the rate each round trip, until the bandwidth has grown
-//! by less than 25 % in three rounds. *Drain* paces at the inverse gain until the data in flight is at most the BDP.
-//! *`ProbeBW`* cycles through eight round trips: one at 1.25 times the bandwidth, one at 0.75 and six at 1.
-//! *`ProbeRTT`* limits the window to four segments for 200 ms if the minimum RTT has not been measured again for ten
-//! seconds.
+//! *Startup* paces at 2/ln 2 times the bandwidth, which doubles the rate each round trip, until the bandwidth
+//! has grown by less than 25 % in three rounds. *Drain* paces at the inverse gain until the data in flight is
+//! at most the BDP. *`ProbeBW`* cycles through eight round trips: one at 1.25 times the bandwidth, one at
+//! 0.75 and six at 1. *`ProbeRTT`* limits the window to four segments for 200 ms if the minimum RTT has not
+//! been measured again for ten seconds.
 //!
 //! Departs from Linux:
 //! - The long-term bandwidth sampling for policers (`lt_bw`) is omitted.
@@ -103,8 +103,8 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the initial phases of the
-    /// cycles.
+    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the initial phases
+    /// of the cycles.
     pub fn new(iw: Bytes, seed: u64) -> Self {
         Self {
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
@@ -152,8 +152,8 @@ impl Bbr {
         f.mss * bytes.0.div_ceil(f.mss.0.max(1))
     }
 
-    /// Returns the window increased by what the hosts hold: three bursts, rounded to an even number of segments, and
-    /// two more segments while probing for bandwidth (`bbr_quantization_budget`).
+    /// Returns the window increased by what the hosts hold: three bursts, rounded to an even number of
+    /// segments, and two more segments while probing for bandwidth (`bbr_quantization_budget`).
     fn budget(&self, f: &Facts, window: Bytes) -> Bytes {
         let least = if self.pacing.rate < LOW_RATE { f.mss } else { f.mss * 2 };
         let window = window + quantum(f, self.pacing.rate, least) * 3;
@@ -317,8 +317,9 @@ impl Bbr {
         self.saved_window.save(self.state.cwnd, reduced);
     }
 
-    /// Returns the window during and after recovery: reduced by losses; in the first round of recovery one packet is
-    /// sent for each delivered; afterwards the saved window is restored (`bbr_set_cwnd_to_recover_or_restore`).
+    /// Returns the window during and after recovery: reduced by losses; in the first round of recovery one
+    /// packet is sent for each delivered; afterwards the saved window is restored
+    /// (`bbr_set_cwnd_to_recover_or_restore`).
     fn recover(&mut self, f: &Facts, a: &Ack) -> Bytes {
         let mut window = self.state.cwnd;
         if a.newly_lost.0 > 0 {

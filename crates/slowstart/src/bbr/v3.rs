@@ -1,24 +1,26 @@
 //! BBR version 3: draft-ietf-ccwg-bbr-06. The head of August 2026 (commit 4ce5e87) changes no step of it.
 //!
-//! *Startup* paces at 4 ln 2 times the bandwidth within a window of two BDPs, until the bandwidth has grown by less
-//! than 25 % in three rounds, or until a round loses more than 2 % in at least six ranges. *Drain* paces at half the
-//! bandwidth until the data in flight is at most the BDP, at most three rounds. *`ProbeBW`* cycles through down (leave
-//! room for other flows), cruise, refill and up, every two to three seconds or as often as Reno would return to its
-//! window. *`ProbeRTT`* halves the data in flight for 200 ms if the minimum RTT has not been measured again for five
-//! seconds.
+//! *Startup* paces at 4 ln 2 times the bandwidth within a window of two BDPs, until the bandwidth has grown
+//! by less than 25 % in three rounds, or until a round loses more than 2 % in at least six ranges. *Drain*
+//! paces at half the bandwidth until the data in flight is at most the BDP, at most three rounds. *`ProbeBW`*
+//! cycles through down (leave room for other flows), cruise, refill and up, every two to three seconds or as
+//! often as Reno would return to its window. *`ProbeRTT`* halves the data in flight for 200 ms if the minimum
+//! RTT has not been measured again for five seconds.
 //!
-//! Loss during a probe limits the data in flight until it is probed again (`inflight_longterm`). Loss between probes
-//! limits data in flight and rate until the next probe (`inflight_shortterm`, `bw_shortterm`). Both are in `bounds`,
-//! the cycle in `cycle`.
+//! Loss during a probe limits the data in flight until it is probed again (`inflight_longterm`). Loss between
+//! probes limits data in flight and rate until the next probe (`inflight_shortterm`, `bw_shortterm`). Both
+//! are in `bounds`, the cycle in `cycle`.
 //!
-//! [`Bbr3::quiche`] has the Startup and Drain of quiche's `BBRv2` (`quiche`), and everything else of the draft.
+//! [`Bbr3::quiche`] has the Startup and Drain of quiche's `BBRv2` (`quiche`), and everything else of the
+//! draft.
 //!
 //! Departs from the draft:
-//! - The host reports how much is lost, not which packets. The data in flight at which losses exceeded the threshold is
-//!   taken from the most recently sent packet delivered at that time (§5.5.10.2 uses that of the lost packet).
+//! - The host reports how much is lost, not which packets. The data in flight at which losses exceeded the
+//!   threshold is taken from the most recently sent packet delivered at that time (§5.5.10.2 uses that of the
+//!   lost packet).
 //! - Selective acknowledgements are assumed; the rules for connections without them are omitted.
-//! - Where the table (§5.6.1) and the pseudocode differ, the pseudocode is used: in Drain only `inflight_shortterm`
-//!   limits.
+//! - Where the table (§5.6.1) and the pseudocode differ, the pseudocode is used: in Drain only
+//!   `inflight_shortterm` limits.
 //! - The recorded exit from startup is at the end of Drain, and its detection at the beginning of Drain.
 
 mod bounds;
@@ -145,7 +147,8 @@ pub struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the times between probes.
+    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the times between
+    /// probes.
     pub fn new(iw: Bytes, seed: u64) -> Self {
         Self {
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
@@ -259,7 +262,8 @@ impl Bbr3 {
 
     // Startup and Drain (§5.3.1, §5.3.2).
 
-    /// Ends Startup if a round in recovery lost more than the threshold in at least `FULL_LOSSES` ranges (§5.3.1.3).
+    /// Ends Startup if a round in recovery lost more than the threshold in at least `FULL_LOSSES` ranges
+    /// (§5.3.1.3).
     fn check_startup_loss(&mut self, f: &Facts, a: &Ack) {
         if !self.bounds.round_start {
             return;
@@ -479,7 +483,8 @@ impl Controller for Bbr3 {
         if !r.undone {
             return Change::default();
         }
-        // Nothing was lost: raise the bounds to their saved values and repeat a probe that losses ended (§5.5.11.2).
+        // Nothing was lost: raise the bounds to their saved values and repeat a probe that losses ended
+        // (§5.5.11.2).
         self.full = Full::default();
         let ended = self.bounds.undo();
         let mut change = Change::default();

@@ -6,8 +6,9 @@ use crate::units::{Bytes, Instant, Mark};
 use crate::units::{Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 
-/// A controller whose host is checked: in a build with debug assertions, a call against the [order of
-/// calls](Controller#the-order-of-calls) panics and names the rule. In other builds it is the controller and nothing else.
+/// A controller whose host is checked: in a build with debug assertions, a call against the
+/// [order of calls](Controller#the-order-of-calls) panics and names the rule. In other builds it is the
+/// controller and nothing else.
 ///
 /// A host keeps it in place of its controller. The simulator and the QUIC host of this project do.
 #[derive(Clone, Debug)]
@@ -61,8 +62,8 @@ impl<C> Checked<C> {
         }
     }
 
-    /// Returns a controller that takes over in the middle of a connection: it has been established, and a loss episode may
-    /// last.
+    /// Returns a controller that takes over in the middle of a connection: it has been established, and a
+    /// loss episode may last.
     pub fn mid_connection(control: C) -> Self {
         Self {
             control,

@@ -1,8 +1,8 @@
 //! A controller that a host defines at run time, for example in a library that is loaded.
 //!
-//! It is in no registry and has no parameters. This crate has no heap, so the state of each connection is the host's, known
-//! by a number. Only with the feature `foreign`; hosts that do not need it pay nothing. A startup alone, which an avoidance of this
-//! crate follows, is a [`crate::startup::foreign::Foreign`].
+//! It is in no registry and has no parameters. This crate has no heap, so the state of each connection is the
+//! host's, known by a number. Only with the feature `foreign`; hosts that do not need it pay nothing. A
+//! startup alone, which an avoidance of this crate follows, is a [`crate::startup::foreign::Foreign`].
 
 use super::{Change, Controller, State};
 use crate::units::{Bytes, Span};

@@ -1,7 +1,8 @@
-//! Appropriate byte counting, RFC 3465: the window grows by the bytes acknowledged, at most L segments per ACK.
+//! Appropriate byte counting, RFC 3465: the window grows by the bytes acknowledged, at most L segments per
+//! ACK.
 //!
-//! Departs from the RFC: L is one whenever slow start continues up to a threshold, also after an idle period of a
-//! connection that has lost packets, where the RFC permits two.
+//! Departs from the RFC: L is one whenever slow start continues up to a threshold, also after an idle period
+//! of a connection that has lost packets, where the RFC permits two.
 
 use super::Startup;
 use crate::param::params;

@@ -1,6 +1,7 @@
 //! Adaptive start (Astart) of TCP Westwood, Wang et al., INFOCOM 2004: the threshold begins low and is raised
-//! repeatedly to the product of the eligible rate estimate and the minimum RTT. Below the threshold the window grows as
-//! in slow start, above it as in congestion avoidance: short exponential and linear phases alternate until a loss.
+//! repeatedly to the product of the eligible rate estimate and the minimum RTT. Below the threshold the
+//! window grows as in slow start, above it as in congestion avoidance: short exponential and linear phases
+//! alternate until a loss.
 //!
 //! Reconstructed because the paper was not available:
 //! - the threshold begins at the initial window;
@@ -53,8 +54,8 @@ impl Adaptive {
         }
     }
 
-    /// Returns the length of a sample: short while the path delivers what the window permits, up to one RTT while it
-    /// does not.
+    /// Returns the length of a sample: short while the path delivers what the window permits, up to one RTT
+    /// while it does not.
     fn interval(&self, v: &View, srtt: Span, min: Span) -> Span {
         let got = self.rate.map_or(v.cwnd, |r| r.over(min));
         srtt.scale((v.cwnd - got).0, v.cwnd.0)
@@ -67,7 +68,8 @@ impl Adaptive {
             return;
         };
         let tau = srtt.scale(self.params.tau.0 as u64, Fixed::ONE as u64) * 2;
-        // alpha = (2 tau - dt) / (2 tau + dt); the old value has no weight if the sample is longer than 2 tau.
+        // alpha = (2 tau - dt) / (2 tau + dt); the old value has no weight if the sample is longer than 2
+        // tau.
         let whole = (tau + dt).0;
         self.eligible = Some(self.eligible.map_or(rate, |old| {
             let kept = mul_div(old.0, (tau - dt).0, whole);

@@ -1,8 +1,9 @@
-//! C4, the initial state of draft-huitema-ccwg-c4-spec (July 2026) and of picoquic's `c4.c` (August 2026): the window is at
-//! least twice what the highest delivery rate fills in the first RTT, and grows by what is acknowledged. It ends after
-//! three rounds in which that rate grew by less than a quarter; by delay only if two such rounds have passed; by loss only
-//! after twenty packets, if more is lost than its sensitivity permits. It leaves with a little more than half of the window.
-//! With `resume=on` and a remembered path it keeps that path's window and rate for two rounds instead.
+//! C4, the initial state of draft-huitema-ccwg-c4-spec (July 2026) and of picoquic's `c4.c` (August 2026):
+//! the window is at least twice what the highest delivery rate fills in the first RTT, and grows by what is
+//! acknowledged. It ends after three rounds in which that rate grew by less than a quarter; by delay only if
+//! two such rounds have passed; by loss only after twenty packets, if more is lost than its sensitivity
+//! permits. It leaves with a little more than half of the window. With `resume=on` and a remembered path it
+//! keeps that path's window and rate for two rounds instead.
 //!
 //! | | |
 //! |---|---|
@@ -12,17 +13,19 @@
 //! | excess delay | an RTT above the first by 1/16 and 1/5 (1 - sensitivity) of it, at most 25 ms |
 //! | window at the end | 15/16 of the rate times (half a window per rate + a quarter of that time, at most 15 ms) |
 //!
-//! Only the initial and the resuming state: what follows in C4 (recovery, cruising, pushing) is a congestion control of its own,
-//! of which an avoidance takes the place. So the window at the end is that of C4's recovery, and no later state returns here.
+//! Only the initial and the resuming state: what follows in C4 (recovery, cruising, pushing) is a congestion
+//! control of its own, of which an avoidance takes the place. So the window at the end is that of C4's
+//! recovery, and no later state returns here.
 //!
 //! Departs from its sources:
 //! - a timeout ends it, which picoquic ignores;
-//! - pacing begins with the first rate sample, at twice the rate and at least 1 Mbit/s; before, the host's rule holds;
+//! - pacing begins with the first rate sample, at twice the rate and at least 1 Mbit/s; before, the host's
+//!   rule holds;
 //! - the peak rate that picoquic keeps beside it is not used: it never exceeds twice the rate here;
-//! - losses are placed in the order of sending as in `hystart-picoquic`; the share of marks is of bytes, 0 until the first,
-//!   and 1 on a host that does not count them;
-//! - where draft and code differ, the code is used: it adds up to a quarter to the window at the end, and lowers growth in rounds
-//!   without a faster rate.
+//! - losses are placed in the order of sending as in `hystart-picoquic`; the share of marks is of bytes, 0
+//!   until the first, and 1 on a host that does not count them;
+//! - where draft and code differ, the code is used: it adds up to a quarter to the window at the end, and
+//!   lowers growth in rounds without a faster rate.
 
 use super::Startup;
 use crate::param::params;
@@ -212,7 +215,8 @@ impl C4 {
         self.end.is_none_or(|end| ack.upto > end)
     }
 
-    /// Ends the resuming state; congestion takes `beta` 1024ths of the rate, and of the RTT if packets were lost.
+    /// Ends the resuming state; congestion takes `beta` 1024ths of the rate, and of the RTT if packets were
+    /// lost.
     fn leave_resuming(&self, v: &View, why: Exit, beta: u64) -> Step {
         let rtt = self.rtt.or(v.srtt).unwrap_or(LEAST_RTT);
         let rtt = if why == Exit::Loss { rtt - rtt.scale(beta, 1024) } else { rtt };

@@ -1,8 +1,10 @@
-//! `CapStart`, Cavendish et al. 2009: limited slow start if the bottleneck is inside the path. If the sender's own
-//! interface is the bottleneck, standard slow start, because no queue in the network can overflow.
+//! `CapStart`, Cavendish et al. 2009: limited slow start if the bottleneck is inside the path. If the
+//! sender's own interface is the bottleneck, standard slow start, because no queue in the network can
+//! overflow.
 //!
 //! Reconstructed because the paper was not available:
-//! - the capacity is the highest rate of a pair of ACKs so far; growth is standard until `pairs` have been measured;
+//! - the capacity is the highest rate of a pair of ACKs so far; growth is standard until `pairs` have been
+//!   measured;
 //! - `max_ssthresh` has the value of RFC 3742;
 //! - the rate of the interface is `nic` if the host does not know it.
 

@@ -1,15 +1,17 @@
-//! Careful Resume, RFC 9959: when the initial window has arrived over what appears to be the path of an earlier
-//! connection, jump to half of that connection's window, paced over one round trip. Keep what the path proves to hold,
-//! and retreat below it if packets are lost.
+//! Careful Resume, RFC 9959: when the initial window has arrived over what appears to be the path of an
+//! earlier connection, jump to half of that connection's window, paced over one round trip. Keep what the
+//! path proves to hold, and retreat below it if packets are lost.
 //!
 //! Departs from the RFC:
-//! - the address of the endpoint, the lifetime of the saved parameters, their deletion after a retreat and their use by
-//!   one connection at a time are left to the host; the jump is limited only by its share, not by a `max_jump`;
+//! - the address of the endpoint, the lifetime of the saved parameters, their deletion after a retreat and
+//!   their use by one connection at a time are left to the host; the jump is limited only by its share, not
+//!   by a `max_jump`;
 //! - the path is checked until the jump, not after it;
-//! - data in flight when the jump begins is added to `PipeSize` at once, and again when it is acknowledged: so the
-//!   rules (§3.3) and existing implementations do, while the retreat in the appendix adds it once;
+//! - data in flight when the jump begins is added to `PipeSize` at once, and again when it is acknowledged:
+//!   so the rules (§3.3) and existing implementations do, while the retreat in the appendix adds it once;
 //! - in a retreat the host's recovery (PRR) determines when packets are sent, which §4.5 advises against;
-//! - after a retreat slow start continues to the threshold before the avoidance takes over, as the threshold implies.
+//! - after a retreat slow start continues to the threshold before the avoidance takes over, as the threshold
+//!   implies.
 //!
 //! Without saved parameters or a pacer it is standard slow start.
 

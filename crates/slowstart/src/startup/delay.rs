@@ -1,5 +1,5 @@
-//! Delay-based slow start, as described by Ha & Rhee 2008 (their reference 9): doubles until the RTT exceeds its
-//! minimum by a threshold, then grows as limited slow start from that window on.
+//! Delay-based slow start, as described by Ha & Rhee 2008 (their reference 9): doubles until the RTT exceeds
+//! its minimum by a threshold, then grows as limited slow start from that window on.
 //!
 //! Reconstructed because the description is one paragraph:
 //! - `max_ssthresh` of limited slow start is the window at which the RTT exceeded the threshold;

@@ -1,27 +1,27 @@
-//! ESS, Enhanced Slow-Start: estimates the rate of the bottleneck from a train of ACKs, jumps to that rate times the
-//! RTT, and exits there.
+//! ESS, Enhanced Slow-Start: estimates the rate of the bottleneck from a train of ACKs, jumps to that rate
+//! times the RTT, and exits there.
 //!
-//! A cycle is the round trip of a selected packet, the first one sent after the ACK that ended the previous cycle (at
-//! first: after the first ACK). It ends with the first ACK that covers that packet. The RTT of the cycle is the time of
-//! this ACK less the time when the selected packet was sent (section 3.2), whatever sample the ACK has: with timestamps
-//! and delayed ACKs that is the sample of an earlier packet. The target is the rate of the ACKs in the active part of
-//! the cycle times this RTT.
+//! A cycle is the round trip of a selected packet, the first one sent after the ACK that ended the previous
+//! cycle (at first: after the first ACK). It ends with the first ACK that covers that packet. The RTT of the
+//! cycle is the time of this ACK less the time when the selected packet was sent (section 3.2), whatever
+//! sample the ACK has: with timestamps and delayed ACKs that is the sample of an earlier packet. The target
+//! is the rate of the ACKs in the active part of the cycle times this RTT.
 //!
 //! Reconstructed because the paper leaves it open (sections 3.2 to 3.5):
-//! - t1 and d2 of equation (2), which is garbled in print: t1 is the pause before the last ACK of the cycle and d2 the
-//!   bytes that this ACK covers, so that the rate is that of the train between the first ACK (not counted) and the last
-//!   of the burst. Only this reading jumps; the other two possible readings are `estimate=cycle` and
-//!   `estimate=first-rtt`;
-//! - a window equal to the target is enough for an exit (3.4), it need not be larger (3.5). The RTT is checked first.
-//!   The window that is compared includes the growth in this cycle; the window at its beginning would never reach the
-//!   target;
+//! - t1 and d2 of equation (2), which is garbled in print: t1 is the pause before the last ACK of the cycle
+//!   and d2 the bytes that this ACK covers, so that the rate is that of the train between the first ACK (not
+//!   counted) and the last of the burst. Only this reading jumps; the other two possible readings are
+//!   `estimate=cycle` and `estimate=first-rtt`;
+//! - a window equal to the target is enough for an exit (3.4), it need not be larger (3.5). The RTT is
+//!   checked first. The window that is compared includes the growth in this cycle; the window at its
+//!   beginning would never reach the target;
 //! - "k >= 0.5" in 3.4 must be k < 0.5: k is the minimum RTT divided by the RTT of the cycle;
 //! - ssthresh, which the paper does not use, becomes the window at the exit.
 //!
 //! Departs from the paper, which does not mention these cases:
 //! - a train of a single ACK or of zero length gives no estimate, and the cycle is ignored;
-//! - a cycle in which neither the window nor the startup's own pacing rate limited the sender is ignored, as is one in
-//!   which the sending time of the selected packet is unknown;
+//! - a cycle in which neither the window nor the startup's own pacing rate limited the sender is ignored, as
+//!   is one in which the sending time of the selected packet is unknown;
 //! - the jump can be paced at the estimated rate instead of being sent as a burst.
 
 use super::Startup;
@@ -33,12 +33,13 @@ use crate::view::{Ack, Sent, View};
 choice! {
     /// Readings of equation (2).
     pub enum Estimate {
-        /// The train: bytes acknowledged between the first ACK of a cycle and the last before the pause, over that
-        /// time.
+        /// The train: bytes acknowledged between the first ACK of a cycle and the last before the pause, over
+        /// that time.
         Train = "train",
         /// The whole cycle: t1 and d2 are zero. The window at most doubles.
         Cycle = "cycle",
-        /// The bytes of the train over the time by which the cycle is longer than the RTT of its first packet.
+        /// The bytes of the train over the time by which the cycle is longer than the RTT of its first
+        /// packet.
         FirstRtt = "first-rtt",
     }
 }
@@ -116,7 +117,8 @@ impl Ess {
         }
     }
 
-    /// Called at the end of a cycle with its RTT. Returns an exit or a jump, or `None` if the cycle is ignored.
+    /// Called at the end of a cycle with its RTT. Returns an exit or a jump, or `None` if the cycle is
+    /// ignored.
     fn judge(&mut self, v: &View, c: &Cycle, rtt: Span, grown: Bytes) -> Option<Step> {
         let least = v.min_rtt.map_or(rtt, |m| m.min(rtt));
         if rtt > least.scale(self.params.guard.0.unsigned_abs(), Fixed::ONE.unsigned_abs()) {

@@ -1,7 +1,7 @@
 //! A startup that a host defines at run time, for example in another language.
 //!
-//! It is in no registry and has no parameters. This crate has no heap, so the state of each connection is the host's, known
-//! by a number. Only with the feature `foreign`; hosts that do not need it pay nothing.
+//! It is in no registry and has no parameters. This crate has no heap, so the state of each connection is the
+//! host's, known by a number. Only with the feature `foreign`; hosts that do not need it pay nothing.
 
 use super::Startup;
 use crate::step::{Resume, Step};

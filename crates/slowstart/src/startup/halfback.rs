@@ -1,13 +1,14 @@
-//! Halfback, Li, Dong & Godfrey, `CoNEXT` 2015: a short flow is paced over the first round trip. Then its packets are
-//! retransmitted proactively, the last packet first, one per ACK, until the retransmissions meet the cumulative ACK.
+//! Halfback, Li, Dong & Godfrey, `CoNEXT` 2015: a short flow is paced over the first round trip. Then its
+//! packets are retransmitted proactively, the last packet first, one per ACK, until the retransmissions meet
+//! the cumulative ACK.
 //!
 //! Reconstructed from descriptions by others, because the paper was not available:
 //! - of a flow larger than `limit`, that much is paced and retransmitted, and the rest follows in slow start;
 //! - while packets are retransmitted, each ACK sends one retransmission and the window does not grow;
 //! - a packet that was selectively acknowledged is not retransmitted, and no other packet takes its place.
 //!
-//! Without an RTT sample of the handshake, a pacer, a cumulative acknowledgement or knowledge of the queued data it is
-//! standard slow start.
+//! Without an RTT sample of the handshake, a pacer, a cumulative acknowledgement or knowledge of the queued
+//! data it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -48,8 +49,8 @@ impl Halfback {
         Self { params, phase: Phase::Ordinary, last: None }
     }
 
-    /// Retransmits the packet that ends `back` bytes before the end of the data sent, unless the cumulative ACK has
-    /// reached it.
+    /// Retransmits the packet that ends `back` bytes before the end of the data sent, unless the cumulative
+    /// ACK has reached it.
     fn reverse(&mut self, v: &View, ack: &Ack, back: Bytes) -> Step {
         if v.unacked.is_none_or(|unacked| unacked <= back) {
             self.phase = Phase::Ordinary;

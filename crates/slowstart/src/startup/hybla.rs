@@ -1,6 +1,6 @@
-//! TCP Hybla's slow start, Caini & Firrincieli 2004, in the arithmetic of Linux `tcp_hybla.c`: an ACK increases the
-//! window by 2^rho - 1 times the standard amount, where rho is the minimum RTT divided by a reference RTT. The window
-//! then grows over time like that of a connection with the reference RTT.
+//! TCP Hybla's slow start, Caini & Firrincieli 2004, in the arithmetic of Linux `tcp_hybla.c`: an ACK
+//! increases the window by 2^rho - 1 times the standard amount, where rho is the minimum RTT divided by a
+//! reference RTT. The window then grows over time like that of a connection with the reference RTT.
 //!
 //! Departs from Linux:
 //! - the growth under the host's rule is multiplied, where Linux multiplies one segment per ACK;

@@ -1,6 +1,6 @@
-//! `HyStart`, Ha & Rhee, *Hybrid Slow Start for High-Bandwidth and Long-Distance Networks*, 2008: ends slow start when
-//! the train of closely spaced ACKs becomes as long as the path, or when the minimum RTT of a round rises. As
-//! published, as in three generations of Linux `tcp_cubic.c`, and as in ns-3 `tcp-cubic.cc`.
+//! `HyStart`, Ha & Rhee, *Hybrid Slow Start for High-Bandwidth and Long-Distance Networks*, 2008: ends slow
+//! start when the train of closely spaced ACKs becomes as long as the path, or when the minimum RTT of a
+//! round rises. As published, as in three generations of Linux `tcp_cubic.c`, and as in ns-3 `tcp-cubic.cc`.
 //!
 //! | `rules` | ends if the train exceeds | ends if the RTT exceeds its baseline by | judged from sample | a round begins |
 //! |---|---|---|---|---|
@@ -10,20 +10,20 @@
 //! |`ns3` | the minimum RTT | the minimum RTT, 4 ms to 1 s | 9, minimum of the first 8 | after its first ACK |
 //! |`paper` | or equals half the minimum RTT | or equals 1/16 of the last round's minimum, at least 2 ms | 8, minimum of the first 8 | with its first ACK |
 //!
-//! Linux departs from the paper: the baseline is the minimum RTT of the connection, not of the previous round; the
-//! train of a paced sender is compared with the whole minimum RTT plus a cushion for GSO bursts; there is no detection
-//! below `low_window`. ns-3 departs from Linux: it does not divide the minimum RTT by eight, so it exits on delay only
-//! when the RTT has doubled.
+//! Linux departs from the paper: the baseline is the minimum RTT of the connection, not of the previous
+//! round; the train of a paced sender is compared with the whole minimum RTT plus a cushion for GSO bursts;
+//! there is no detection below `low_window`. ns-3 departs from Linux: it does not divide the minimum RTT by
+//! eight, so it exits on delay only when the RTT has doubled.
 //!
 //! Departs from Linux: samples in the first second after a recovery are not discarded.
 //!
 //! Reconstructed because Algorithm 1 leaves it open (`paper`):
 //! - rounds begin as in Linux 6.13; the paper does not say when;
-//! - a clock tick is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it would be 8); only the threshold is rounded to
-//!   ticks;
+//! - a clock tick is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it would be 8); only the threshold is
+//!   rounded to ticks;
 //! - the first round has no previous round to compare with;
-//! - a detection below `low_window` is discarded, as in Linux. With `latch` it ends the startup at `low_window`,
-//!   another reading of the algorithm.
+//! - a detection below `low_window` is discarded, as in Linux. With `latch` it ends the startup at
+//!   `low_window`, another reading of the algorithm.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -50,8 +50,8 @@ choice! {
         V613 = "6.13",
         /// Linux from November 2021 (4e1fddc98d25): rounds begin only at `low_window` or above.
         V516 = "5.16",
-        /// Linux before that: rounds begin in the growth of the window, after the sample and only if the window is
-        /// used.
+        /// Linux before that: rounds begin in the growth of the window, after the sample and only if the
+        /// window is used.
         V510 = "5.10",
         /// ns-3 from 2019 on; the ESS paper compares with it.
         Ns3 = "ns3",
@@ -71,7 +71,8 @@ params! {
         low_window: u32 = 16, "a number of segments", |_v| true;
         /// Maximum time between ACKs of one train.
         ack_delta: Span = Span::millis(2), "a time such as 2ms", |_v| true;
-        /// With the paper's rules, a detection below `low_window` ends the startup when the window reaches it.
+        /// With the paper's rules, a detection below `low_window` ends the startup when the window reaches
+        /// it.
         latch: bool = false, "on or off", |_v| true;
     }
 }
@@ -107,7 +108,8 @@ impl Rules {
         }
     }
 
-    /// Returns the largest RTT that does not end the startup. `before` is the minimum RTT of the previous round.
+    /// Returns the largest RTT that does not end the startup. `before` is the minimum RTT of the previous
+    /// round.
     fn delay(self, delay_min: Span, before: Option<Span>) -> Span {
         let (ms, s) = (Span::millis, Span::secs);
         match self {

@@ -1,15 +1,15 @@
-//! The `HyStart` of picoquic, `cc_common.c` and `cubic.c` of August 2026 (#1831): of samples at least a millisecond apart, the
-//! least of the last seven is compared with the lowest that the greatest of seven has been. When it exceeds that by a
-//! quarter in seven samples, slow start ends with half the window, because packets sent since the measurement have
-//! doubled it; over a minimum RTT of 100 ms with more of it. Losses of the packets sent before do not reduce the window
-//! again.
+//! The `HyStart` of picoquic, `cc_common.c` and `cubic.c` of August 2026 (#1831): of samples at least a
+//! millisecond apart, the least of the last seven is compared with the lowest that the greatest of seven has
+//! been. When it exceeds that by a quarter in seven samples, slow start ends with half the window, because
+//! packets sent since the measurement have doubled it; over a minimum RTT of 100 ms with more of it. Losses
+//! of the packets sent before do not reduce the window again.
 //!
-//! A loss ends it only if losses are more than 15 % of what was sent lately (at about the third in a row). The window is at
-//! least half of the highest delivery rate times the smoothed RTT.
+//! A loss ends it only if losses are more than 15 % of what was sent lately (at about the third in a row).
+//! The window is at least half of the highest delivery rate times the smoothed RTT.
 //!
 //! Departs from picoquic:
-//! - for a round trip after the detection the window stays as it is, and then the startup has ended; CUBIC would begin its
-//!   growth at once, which is less than a segment in the first second;
+//! - for a round trip after the detection the window stays as it is, and then the startup has ended; CUBIC
+//!   would begin its growth at once, which is less than a segment in the first second;
 //! - picoquic's window is an eighth less until the next ACK, which is left out;
 //! - the time that a packet takes is that of the host's pacing rate, or of a window per smoothed RTT;
 //! - a loss or mark that ends it leaves the reduction to the avoidance (picoquic's CUBIC: 7/8);

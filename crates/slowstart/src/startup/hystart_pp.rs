@@ -1,9 +1,9 @@
-//! `HyStart++`, RFC 9406: when the minimum RTT of a round rises, growth falls to a quarter (conservative slow start).
-//! Five such rounds end the startup; if the RTT falls again, normal slow start resumes.
+//! `HyStart++`, RFC 9406: when the minimum RTT of a round rises, growth falls to a quarter (conservative slow
+//! start). Five such rounds end the startup; if the RTT falls again, normal slow start resumes.
 //!
 //! Departs from the RFC:
-//! - `baseline=entry` compares the RTT in conservative slow start with the threshold that the RTT crossed, as neqo does
-//!   to avoid oscillation. The default compares it with the RTT itself, as the RFC does.
+//! - `baseline=entry` compares the RTT in conservative slow start with the threshold that the RTT crossed, as
+//!   neqo does to avoid oscillation. The default compares it with the RTT itself, as the RFC does.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -78,8 +78,9 @@ impl HyStartPp {
         if self.css.as_ref().is_some_and(|css| current < css.baseline) {
             self.css = None;
         }
-        // After leaving it, the RTT is judged again at once: if it is still above the last round's threshold, as within
-        // a round that began with long RTTs, only the baseline falls (and the count of rounds restarts).
+        // After leaving it, the RTT is judged again at once: if it is still above the last round's threshold,
+        // as within a round that began with long RTTs, only the baseline falls (and the count of rounds
+        // restarts).
         if let (None, Some(last)) = (&self.css, self.last) {
             let rise = (last / u64::from(p.rtt_divisor)).min(p.max_rtt_thresh).max(p.min_rtt_thresh);
             if current >= last + rise {

@@ -1,11 +1,11 @@
-//! Jump Start, Liu, Allman, Jin & Wang, `PFLDnet` 2007: everything that the application has queued and the receive
-//! window permits is sent in the first round trip, paced over the RTT of the handshake.
+//! Jump Start, Liu, Allman, Jin & Wang, `PFLDnet` 2007: everything that the application has queued and the
+//! receive window permits is sent in the first round trip, paced over the RTT of the handshake.
 //!
 //! Reconstructed from descriptions by others, because the paper was not available:
 //! - data that fits into the initial window is sent unpaced as usual;
 //! - the first ACK ends pacing; the window is then the data sent, and ACKs clock the rest;
-//! - if the first flight lost packets, the window is halved as usual, and after recovery set to (D - R) / 2, where R of
-//!   the D bytes of the flight were retransmitted.
+//! - if the first flight lost packets, the window is halved as usual, and after recovery set to (D - R) / 2,
+//!   where R of the D bytes of the flight were retransmitted.
 //!
 //! Without an RTT sample of the handshake, a pacer or knowledge of the queued data it is standard slow start.
 

@@ -1,7 +1,8 @@
-//! Limited slow start, RFC 3742: above `max_ssthresh` the window grows by at most half of that per round trip.
+//! Limited slow start, RFC 3742: above `max_ssthresh` the window grows by at most half of that per round
+//! trip.
 //!
-//! Departs from the RFC: the growth under the host's rule is divided, where the RFC divides one segment per ACK. With
-//! byte counting, growth then does not depend on how the receiver acknowledges.
+//! Departs from the RFC: the growth under the host's rule is divided, where the RFC divides one segment per
+//! ACK. With byte counting, growth then does not depend on how the receiver acknowledges.
 
 use super::Startup;
 use crate::param::params;

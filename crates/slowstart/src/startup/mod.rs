@@ -11,8 +11,9 @@ pub mod not_implemented;
 
 /// A startup: an algorithm that finds the capacity of a path at the beginning of a connection.
 ///
-/// It receives every event, including those of application-limited senders, and answers each with a [`Step`]. It never
-/// writes the window; [`Composed`](crate::control::Composed) does. It is plain data: `clone` copies its whole state.
+/// It receives every event, including those of application-limited senders, and answers each with a [`Step`].
+/// It never writes the window; [`Composed`](crate::control::Composed) does. It is plain data: `clone` copies
+/// its whole state.
 pub trait Startup {
     /// Returns the rate to request from the routers of the path during the handshake (RFC 4782), or `None`.
     fn requested_rate(&self) -> Option<Rate> {
@@ -28,8 +29,8 @@ pub trait Startup {
     fn has_exit_rule(&self) -> bool {
         true
     }
-    /// Called once, when the connection is established and the application has queued its first data, of which nothing
-    /// has been sent.
+    /// Called once, when the connection is established and the application has queued its first data, of
+    /// which nothing has been sent.
     fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
         Step::HOLD
     }
@@ -41,11 +42,11 @@ pub trait Startup {
     fn on_sent(&mut self, _v: &View, _s: &Sent) {}
     /// Called for each ACK, whether or not it acknowledges new data.
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step;
-    /// Called on loss, an ECN mark, a timeout or a local stall: once with `first` set at the start of an episode, then
-    /// once for each further loss in it.
+    /// Called on loss, an ECN mark, a timeout or a local stall: once with `first` set at the start of an
+    /// episode, then once for each further loss in it.
     ///
-    /// A step without `exit` keeps the startup running. A step with `exit` and without a window leaves the reduction of
-    /// the window to the avoidance. The default exits.
+    /// A step without `exit` keeps the startup running. A step with `exit` and without a window leaves the
+    /// reduction of the window to the avoidance. The default exits.
     fn on_congestion(&mut self, _v: &View, c: &Congestion) -> Step {
         Step::exit(c.signal.into())
     }
@@ -57,22 +58,24 @@ pub trait Startup {
     fn on_timer(&mut self, _v: &View) -> Step {
         Step::HOLD
     }
-    /// Returns true if the algorithm limits sending itself during the loss or ECN episode that ends it. It is then
-    /// called until the end of that episode, and its windows replace those of the host's recovery.
+    /// Returns true if the algorithm limits sending itself during the loss or ECN episode that ends it. It is
+    /// then called until the end of that episode, and its windows replace those of the host's recovery.
     fn owns_recovery(&self) -> bool {
         false
     }
-    /// Called when slow start begins again, after a timeout or an idle period. Returns which growth to use then.
+    /// Called when slow start begins again, after a timeout or an idle period. Returns which growth to use
+    /// then.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
     }
-    /// Called when the startup has ended, by its own rule or by an episode that it owned. Returns the window, in bytes, that
-    /// the avoidance is to look for first (`W_max` of CUBIC); `None` leaves that to the avoidance.
+    /// Called when the startup has ended, by its own rule or by an episode that it owned. Returns the window,
+    /// in bytes, that the avoidance is to look for first (`W_max` of CUBIC); `None` leaves that to the
+    /// avoidance.
     fn looks_for(&self, _v: &View) -> Option<Bytes> {
         None
     }
-    /// Returns true if the algorithm reads the delivery state in [`Sent`], the fields after `retransmission`. If false, the
-    /// host need not record it.
+    /// Returns true if the algorithm reads the delivery state in [`Sent`], the fields after `retransmission`.
+    /// If false, the host need not record it.
     fn needs_delivery_state(&self) -> bool {
         false
     }
@@ -80,8 +83,8 @@ pub trait Startup {
     fn phase(&self) -> &'static str {
         "slow-start"
     }
-    /// Internal values, for traces. Calls `put` with name and value of each; the suffix of a name is its unit, and NaN
-    /// means that the value does not exist yet.
+    /// Internal values, for traces. Calls `put` with name and value of each; the suffix of a name is its
+    /// unit, and NaN means that the value does not exist yet.
     fn internal_values(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -133,7 +136,8 @@ macro_rules! registry {
             make: || AnyStartup::$ty($module::$ty::new($module::Params::$params())),
         }),+),+];
 
-        /// Declares one module for each startup: the ACK scripts in `tests/scripts`, one file of the same name each.
+        /// Declares one module for each startup: the ACK scripts in `tests/scripts`, one file of the same
+        /// name each.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! declare_startup_modules { () => { $(mod $module;)+ } }
@@ -153,7 +157,8 @@ macro_rules! registry {
             /// Sets the parameter `key` from text.
             ///
             /// # Errors
-            /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
+            /// If there is no such parameter, or the text is not a valid value of it; `self` is then
+            /// unchanged.
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
                 match self { $(Self::$ty(s) => s.params.set(key, value)),+ }
             }
@@ -184,8 +189,8 @@ macro_rules! registry {
     };
 }
 
-// One group for each type, `module::Type`; one line in it for each name, with the constructor of `module::Params` that
-// it uses, its source and what it does. This order is that of listings and results.
+// One group for each type, `module::Type`; one line in it for each name, with the constructor of
+// `module::Params` that it uses, its source and what it does. This order is that of listings and results.
 registry! {
     standard::Standard {
         "standard": default, "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
@@ -231,7 +236,8 @@ registry! {
         "ess": default, "Enhanced Slow-Start",
             "jumps to the rate of an ACK train times the RTT, and exits there";
     }
-    // The next seven need something of their host: its interface queue, the handshake, a pacer, routers, path memory.
+    // The next seven need something of their host: its interface queue, the handshake, a pacer, routers, path
+    // memory.
     restricted::Restricted {
         "restricted": default, "Allcock, Hegde & Kettimuthu 2005",
             "a PID controller on the host's interface queue limits growth before it overflows";

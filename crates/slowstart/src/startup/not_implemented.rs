@@ -1,5 +1,5 @@
-//! Startups that are not implemented because their public specification is incomplete. Each names the missing part;
-//! filling it in would measure our own guess under the name of the authors.
+//! Startups that are not implemented because their public specification is incomplete. Each names the missing
+//! part; filling it in would measure our own guess under the name of the authors.
 
 /// A startup from the literature that is not in the registry.
 pub struct NotImplemented {

@@ -1,9 +1,9 @@
-//! Packet-pair slow start, Hoe 1996: the spacing of the first ACKs gives the rate of the bottleneck. That rate times
-//! the minimum RTT is the threshold, at which slow start ends.
+//! Packet-pair slow start, Hoe 1996: the spacing of the first ACKs gives the rate of the bottleneck. That
+//! rate times the minimum RTT is the threshold, at which slow start ends.
 //!
 //! Reconstructed because the paper was not available:
-//! - the rate is the highest among pairs of the first ACKs, where the paper fits a line; without filtering, ACK
-//!   compression on the return path leads to an overestimate.
+//! - the rate is the highest among pairs of the first ACKs, where the paper fits a line; without filtering,
+//!   ACK compression on the return path leads to an overestimate.
 
 use super::Startup;
 use crate::param::params;

@@ -1,11 +1,11 @@
-//! Quick-Start, RFC 4782: the handshake requests a rate from the routers of the path. If all of them grant one, the
-//! first window is the product of that rate and the RTT, paced at that rate.
+//! Quick-Start, RFC 4782: the handshake requests a rate from the routers of the path. If all of them grant
+//! one, the first window is the product of that rate and the RTT, paced at that rate.
 //!
 //! Departs from the RFC:
-//! - the request is made only in the handshake, not later in a connection, and always for the same rate, independent of
-//!   the data to be sent;
-//! - the TTL difference and the nonce are left to the host, which passes only a rate that every router has granted. No
-//!   report of the approved rate is sent, and ACKs are not thinned;
+//! - the request is made only in the handshake, not later in a connection, and always for the same rate,
+//!   independent of the data to be sent;
+//! - the TTL difference and the nonce are left to the host, which passes only a rate that every router has
+//!   granted. No report of the approved rate is sent, and ACKs are not thinned;
 //! - the window to which §4.4 reduces at the end of Quick-Start mode is at least the initial window.
 //!
 //! Without a grant it is standard slow start.
@@ -33,7 +33,8 @@ enum Phase {
     Ordinary,
     /// The window is being sent. What had been delivered before it, in bytes.
     Granted(Bytes),
-    /// All of the window has been sent, up to the mark, and not all has arrived. What had been delivered before it.
+    /// All of the window has been sent, up to the mark, and not all has arrived. What had been delivered
+    /// before it.
     Validating(Bytes, Mark),
     /// Packets of it were lost or marked, with the reason and its detection: slow start to the threshold.
     Regrow(Exit, Detected),
@@ -104,8 +105,8 @@ impl Startup for QuickStart {
             Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).detected(seen),
             Phase::Ordinary | Phase::Validating(..) => return Step::exit(c.signal.into()),
         };
-        // §4.6: continue as without a grant, with slow start from the default initial window; the threshold is at most
-        // half of what was delivered.
+        // §4.6: continue as without a grant, with slow start from the default initial window; the threshold
+        // is at most half of what was delivered.
         let half = ((v.delivered - before) / 2).max(v.mss * 2);
         match c.signal {
             Signal::Loss | Signal::Ecn => {

@@ -1,18 +1,20 @@
-//! Rapid start, editor's copy of draft-kazuho-ccwg-rapid-start (commit 00e5ea1d, 2026): the initial window is paced over a
-//! round trip; the window triples each round trip while there is no queue and doubles while there is one. On congestion
-//! it is reduced with each byte acknowledged or lost, to `beta` of what the path held, and the avoidance is told to look
-//! for twice that (`W_max` of CUBIC). `rapid-start-00` is draft-00: K = 11/18, no pacing, no `W_max`.
+//! Rapid start, editor's copy of draft-kazuho-ccwg-rapid-start (commit 00e5ea1d, 2026): the initial window is
+//! paced over a round trip; the window triples each round trip while there is no queue and doubles while
+//! there is one. On congestion it is reduced with each byte acknowledged or lost, to `beta` of what the path
+//! held, and the avoidance is told to look for twice that (`W_max` of CUBIC). `rapid-start-00` is draft-00: K
+//! = 11/18, no pacing, no `W_max`.
 //!
 //! Departs from the draft:
-//! - the minimum RTT of the last round trip is kept per quarter of a minimum RTT, so it covers at least three quarters
-//!   of a round trip;
+//! - the minimum RTT of the last round trip is kept per quarter of a minimum RTT, so it covers at least three
+//!   quarters of a round trip;
 //! - the initial window is the host's, times `iw`: the draft permits up to twice the usual one;
-//! - with a host that cannot pace, or without an RTT sample of the handshake, the first flight is sent by the host's rule;
-//! - with `hystart=on`, growth is that of HyStart++ (RFC 9406) in its conservative rounds, and its exit leaves the window
-//!   as it is: the draft says that both can be used together, and no more.
+//! - with a host that cannot pace, or without an RTT sample of the handshake, the first flight is sent by the
+//!   host's rule;
+//! - with `hystart=on`, growth is that of HyStart++ (RFC 9406) in its conservative rounds, and its exit
+//!   leaves the window as it is: the draft says that both can be used together, and no more.
 //!
-//! With K = 11/18, as in draft-00, nothing is sent for 1/3 of the full BDP at a loss ratio of 2/3 and beta = 0.7, and
-//! not for 1 - beta as that draft states. For K = 2/3 the statement holds.
+//! With K = 11/18, as in draft-00, nothing is sent for 1/3 of the full BDP at a loss ratio of 2/3 and beta =
+//! 0.7, and not for 1 - beta as that draft states. For K = 2/3 the statement holds.
 
 use super::Startup;
 use super::hystart_pp::{self, HyStartPp};
@@ -46,7 +48,8 @@ choice! {
 params! {
     /// Parameters of rapid start.
     pub struct Params {
-        /// Share of what the path held that remains after recovery: the avoidance's decrease factor (RFC 9438: 0.7).
+        /// Share of what the path held that remains after recovery: the avoidance's decrease factor (RFC
+        /// 9438: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
         /// The same if a mark and not a loss ended it (RFC 8511: 0.8 or 0.85).
         beta_ecn: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.8", |v| 0 < v.0 && v.0 < Fixed::ONE;
@@ -72,7 +75,8 @@ struct Factors {
     beta: u64,
     /// The reduction per acknowledged byte: K (1 - beta).
     ack: u64,
-    /// The share of the window kept on entering recovery, and the reduction per lost byte: beta + K (1 - beta).
+    /// The share of the window kept on entering recovery, and the reduction per lost byte: beta + K (1 -
+    /// beta).
     silence: u64,
 }
 
@@ -97,7 +101,8 @@ const QUARTERS: usize = 4;
 #[derive(Clone, Debug)]
 pub struct RapidStart {
     pub(crate) params: Params,
-    /// The minimum RTT in each quarter of a round trip, in a ring; the index of the newest, and when it began.
+    /// The minimum RTT in each quarter of a round trip, in a ring; the index of the newest, and when it
+    /// began.
     floors: [Span; QUARTERS],
     newest: usize,
     began: Option<Instant>,

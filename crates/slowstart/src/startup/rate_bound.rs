@@ -1,5 +1,5 @@
-//! Rate-bound (docs/explain/rate-bound.md): the rate at which the ACKs of a flight come bounds the window, and it leaves when a
-//! larger flight has brought no higher rate.
+//! Rate-bound (docs/explain/rate-bound.md): the rate at which the ACKs of a flight come bounds the window,
+//! and it leaves when a larger flight has brought no higher rate.
 //!
 //! Departs from its specification: nowhere.
 
@@ -99,13 +99,14 @@ impl RateBound {
         }
     }
 
-    /// Returns the minimum RTT: the host's, or the least sample if the host has none; `None` if there is neither.
+    /// Returns the minimum RTT: the host's, or the least sample if the host has none; `None` if there is
+    /// neither.
     fn base(&self, v: &View) -> Option<Span> {
         v.min_rtt.filter(|min| min.0 > 0).or(self.least.0)
     }
 
-    /// Returns the rate that this round's train shows, if it is believed: it is long, or the path spread it and its parts
-    /// agree.
+    /// Returns the rate that this round's train shows, if it is believed: it is long, or the path spread it
+    /// and its parts agree.
     fn rate_now(&self, base: Span) -> Option<Rate> {
         let whole = self.train.whole()?;
         let many = self.train.points >= POINTS;

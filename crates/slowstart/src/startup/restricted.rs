@@ -1,17 +1,17 @@
-//! Restricted slow start, Allcock, Hegde & Kettimuthu 2005: a PID controller on the host's own interface queue reduces
-//! growth before the queue overflows (the send-stall of Linux 2.4).
+//! Restricted slow start, Allcock, Hegde & Kettimuthu 2005: a PID controller on the host's own interface
+//! queue reduces growth before the queue overflows (the send-stall of Linux 2.4).
 //!
-//! e = `set_point` * (limit of the queue) - (bytes in the queue); u = kp (e + 1/ti ∫e dt + td de/dt), in segments. An
-//! ACK increases the window by u times the standard amount, with u limited to 0..1.
+//! e = `set_point` * (limit of the queue) - (bytes in the queue); u = kp (e + 1/ti ∫e dt + td de/dt), in
+//! segments. An ACK increases the window by u times the standard amount, with u limited to 0..1.
 //!
 //! Departs from the paper, or is reconstructed where it is silent:
 //! - the printed formula lacks parentheses and bars; this is the form to which Ziegler-Nichols gains apply;
-//! - it does not say how the output changes the window: here it scales the growth, which is never faster than slow
-//!   start; a negative output holds the window (`hold=off` reduces it, only for finding the gains);
+//! - it does not say how the output changes the window: here it scales the growth, which is never faster than
+//!   slow start; a negative output holds the window (`hold=off` reduces it, only for finding the gains);
 //! - it gives no gains: ours follow from its procedure on the loop of ACK, window and interface queue (test
 //!   `restricted::gains_by_ziegler_and_nichols`): Kc = 2, Tc = two ACK intervals, 240 us at 100 Mbit/s;
-//! - it does not say when it samples: here with each ACK at a later time than the last sample. The integral does not
-//!   change while the output is at a limit (anti-windup).
+//! - it does not say when it samples: here with each ACK at a later time than the last sample. The integral
+//!   does not change while the output is at a limit (anti-windup).
 //!
 //! On a host that does not report its queue it is standard slow start.
 
@@ -34,8 +34,8 @@ params! {
         td: Span = Span::micros(TD), "a time such as 80us", |v| v <= Span::secs(10);
         /// If on, a negative output holds the window; if off, it reduces it.
         hold: bool = true, "on or off", |_v| true;
-        /// Sampling period if the output is an increment of the window in segments for each period; 0s: the output scales
-        /// the growth of each ACK.
+        /// Sampling period if the output is an increment of the window in segments for each period; 0s: the
+        /// output scales the growth of each ACK.
         every: Span = Span::ZERO, "a time such as 1ms, 0s for each ACK", |v| v <= Span::secs(10);
     }
 }
@@ -45,7 +45,8 @@ const KP: i64 = 660;
 const TI: u64 = 120;
 const TD: u64 = 80;
 
-/// Limit of errors and of the integral, in bytes: far above any interface queue, so that no product overflows.
+/// Limit of errors and of the integral, in bytes: far above any interface queue, so that no product
+/// overflows.
 const LARGEST: i64 = 1 << 32;
 
 /// Restricted slow start, one instance a connection.

@@ -1,36 +1,40 @@
-//! SEARCH, from the thesis (Ataei Kachooei 2024) and draft-chung-ccwg-search-09: ends slow start when the data
-//! delivered in a window of time falls short of what was sent (or delivered) in the same window one round trip earlier.
+//! SEARCH, from the thesis (Ataei Kachooei 2024) and draft-chung-ccwg-search-09: ends slow start when the
+//! data delivered in a window of time falls short of what was sent (or delivered) in the same window one
+//! round trip earlier.
 //!
-//! All versions use the same structure. Bins contain running totals, so that the sum over a window is a difference of
-//! two bins. A bin without events repeats the one before it.
+//! All versions use the same structure. Bins contain running totals, so that the sum over a window is a
+//! difference of two bins. A bin without events repeats the one before it.
 //!
 //! Departs from the draft:
-//! - interpolates backwards between bins, because the forward step of the draft reads a bin that is not complete (its
-//!   authors have confirmed this error to implementers);
+//! - interpolates backwards between bins, because the forward step of the draft reads a bin that is not
+//!   complete (its authors have confirmed this error to implementers);
 //! - resets after `missed` bins without an ACK, which is optional in the draft.
 //!
-//! Reconstructed because the thesis contradicts itself (1.0): the shortfall is divided by what was sent (section 4.2),
-//! not by what was delivered (section 4.3). 2.0 and the draft keep this scale.
+//! Reconstructed because the thesis contradicts itself (1.0): the shortfall is divided by what was sent
+//! (section 4.2), not by what was delivered (section 4.3). 2.0 and the draft keep this scale.
 //!
 //! 3.0, 3.1 and 4.0 follow their authors' Linux code, including the arithmetic (`bins=scaled`):
 //! - totals have 16 bits; when one no longer fits, all are shifted right;
-//! - the look-back is at most two bins less than the extra bins; its fraction of a bin is rounded down to whole
-//!   percent;
-//! - everything before the first bin counts as zero. After a start in the middle of a connection, all data of its past
-//!   is in the first bin and may end the startup at once.
+//! - the look-back is at most two bins less than the extra bins; its fraction of a bin is rounded down to
+//!   whole percent;
+//! - everything before the first bin counts as zero. After a start in the middle of a connection, all data of
+//!   its past is in the first bin and may end the startup at once.
 //!
-//! Departs from them: the roll-back shifts totals back to bytes, which the modules of 3.x omit; whether the application
-//! limits the sender is evaluated for the data acknowledged, not for the time of the ACK; 4.0 computes with unsigned
-//! numbers what is negative while more is delivered than was sent one round trip ago, here the shortfall is then zero.
+//! Departs from them: the roll-back shifts totals back to bytes, which the modules of 3.x omit; whether the
+//! application limits the sender is evaluated for the data acknowledged, not for the time of the ACK; 4.0
+//! computes with unsigned numbers what is negative while more is delivered than was sent one round trip ago,
+//! here the shortfall is then zero.
 //!
-//! 3.2 is 2.0 without interpolation (`interpolation=off`: its code divides before it multiplies, so the fraction is
-//! zero) and with a look-back of up to 15 bins. Omitted: its rule that shortens the window when the look-back is
-//! longer, because the bin that it reads first has by then been overwritten in its ring of 25.
+//! 3.2 is 2.0 without interpolation (`interpolation=off`: its code divides before it multiplies, so the
+//! fraction is zero) and with a look-back of up to 15 bins. Omitted: its rule that shortens the window when
+//! the look-back is longer, because the bin that it reads first has by then been overwritten in its ring of
+//! 25.
 //!
 //! Departs from the thesis' printed Algorithm 1, which cannot be executed as printed:
 //! - the width of a bin is set at the first RTT sample, not before one exists (line 9);
-//! - the bin just completed is not erased (lines 25 to 27), indices wrap (lines 35, 36), there is no division by zero
-//!   delivered bytes (line 17), and the look-back ends one bin before the ring is overwritten (line 13).
+//! - the bin just completed is not erased (lines 25 to 27), indices wrap (lines 35, 36), there is no division
+//!   by zero delivered bytes (line 17), and the look-back ends one bin before the ring is overwritten (line
+//!   13).
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -79,8 +83,9 @@ choice! {
 }
 
 choice! {
-    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was sent: neqo's rule for
-    /// limited senders, as it ships since June 2026 (#3760) `paced`, and from May to June (#3640) `limited`.
+    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was
+    /// sent: neqo's rule for limited senders, as it ships since June 2026 (#3760) `paced`, and from May to
+    /// June (#3640) `limited`.
     pub enum Skip {
         /// No ACKs: each is judged.
         Off = "off",
@@ -143,21 +148,21 @@ impl Params {
         }
     }
 
-    /// Returns the parameters of SEARCH 3.0 with 16-bit bins, which is also the patch "TCP: SEARCH a new slow start
-    /// algorithm to replace Hystart in TCP Cubic", posted to netdev in January 2025: `search_missed_bins_threshold` is
-    /// 2, and there is no rule for application-limited senders.
+    /// Returns the parameters of SEARCH 3.0 with 16-bit bins, which is also the patch "TCP: SEARCH a new slow
+    /// start algorithm to replace Hystart in TCP Cubic", posted to netdev in January 2025:
+    /// `search_missed_bins_threshold` is 2, and there is no rule for application-limited senders.
     pub fn linux_3_0() -> Self {
         Self { missed: 2, bins: Kept::Scaled, ..Self::thesis_2_0() }
     }
 
-    /// Returns the parameters of SEARCH 3.1 with the reset that its text describes (`search_alpha` = 2): twice the
-    /// number of whole bins in the first RTT may pass without an ACK.
+    /// Returns the parameters of SEARCH 3.1 with the reset that its text describes (`search_alpha` = 2):
+    /// twice the number of whole bins in the first RTT may pass without an ACK.
     pub fn linux_3_1() -> Self {
         Self { missed: 4, keep_width: true, app_limited: true, ..Self::linux_3_0() }
     }
 
-    /// Returns the parameters of SEARCH 3.1 as its Linux module ships: `search_alpha` is 65,535, so that missed bins
-    /// never reset it.
+    /// Returns the parameters of SEARCH 3.1 as its Linux module ships: `search_alpha` is 65,535, so that
+    /// missed bins never reset it.
     pub fn linux_3_1_shipped() -> Self {
         Self { missed: u32::MAX, ..Self::linux_3_1() }
     }
@@ -167,8 +172,8 @@ impl Params {
         Self { extra: 16, interpolation: Interpolation::Off, ..Self::thesis_2_0() }
     }
 
-    /// Returns the parameters of its authors' `tcp_cubic_search4.0.c`: the rule of draft-09 with the threshold of 2.0,
-    /// 40 extra bins and no resets.
+    /// Returns the parameters of its authors' `tcp_cubic_search4.0.c`: the rule of draft-09 with the
+    /// threshold of 2.0, 40 extra bins and no resets.
     pub fn linux_4_0() -> Self {
         Self {
             threshold: Fixed::milli(350),
@@ -189,8 +194,8 @@ impl Params {
 const W: usize = 10;
 /// The largest number of extra bins.
 const MAX_EXTRA: usize = 40;
-/// Bins in the ring of the look-back. The oldest one read is a look-back of `MAX_EXTRA` - 1 bins, a window and one bin
-/// for the interpolation before the newest.
+/// Bins in the ring of the look-back. The oldest one read is a look-back of `MAX_EXTRA` - 1 bins, a window
+/// and one bin for the interpolation before the newest.
 const N: usize = W + MAX_EXTRA + 1;
 /// Bins in the ring of what was delivered: a window has that many ends.
 const M: usize = W + 1;
@@ -221,8 +226,8 @@ struct Bins {
     at: usize,
     /// Number of bits by which totals are shifted right.
     shift: u32,
-    /// Running totals at the end of each bin, shifted, in rings: of bytes delivered, and of those that the look-back
-    /// compares with.
+    /// Running totals at the end of each bin, shifted, in rings: of bytes delivered, and of those that the
+    /// look-back compares with.
     acked: [u32; M],
     expected: [u32; N],
 }
@@ -298,8 +303,8 @@ impl Bins {
         Bytes(self.acked[self.at % M].into()) - Bytes(self.acked[(self.at - W) % M].into())
     }
 
-    /// Returns what was expected for it: the window that ended `rtt` ago, interpolated between bins, in shifted units.
-    /// `None` if the bins do not reach that far back.
+    /// Returns what was expected for it: the window that ended `rtt` ago, interpolated between bins, in
+    /// shifted units. `None` if the bins do not reach that far back.
     fn expected(&self, rtt: Span) -> Option<Bytes> {
         // Bins before the window, and bins available for the look-back.
         let (lead, reach) = if self.kept == Kept::Scaled { (0, self.extra - 1) } else { (1, self.extra) };
@@ -319,7 +324,8 @@ impl Bins {
         Some(if self.of == Expected::Sent { window } else { window * 2 })
     }
 
-    /// Returns the bytes delivered in the newest `bins` bins, as far back as the ring that holds them reaches.
+    /// Returns the bytes delivered in the newest `bins` bins, as far back as the ring that holds them
+    /// reaches.
     fn delivered_in(&self, bins: u64) -> Bytes {
         let back = |most: usize| self.at - (bins as usize).min(self.at).min(most);
         let (new, old) = if self.of == Expected::Sent {
@@ -494,7 +500,8 @@ mod tests {
         assert_eq!(bins(&[1; 12]).expected(Span::millis(1)), Some(Bytes(10)));
     }
 
-    /// Section 1.4: no shortfall while delivery doubles, half (the plateau 1 - 1/g with g = 2) while it is constant.
+    /// Section 1.4: no shortfall while delivery doubles, half (the plateau 1 - 1/g with g = 2) while it is
+    /// constant.
     #[test]
     fn doubling_is_not_short_and_a_plateau_is_half() {
         let doubling: std::vec::Vec<u64> = (0..14).map(|n| 1 << n).collect();
@@ -505,7 +512,8 @@ mod tests {
         assert_eq!(Fixed::ratio(expected - flat.delivered(), expected), Fixed::milli(500));
     }
 
-    /// 16 bits hold at most 65,535: the next byte shifts all totals, and bytes read back are multiplied by two.
+    /// 16 bits hold at most 65,535: the next byte shifts all totals, and bytes read back are multiplied by
+    /// two.
     #[test]
     fn scaled_bins_are_shifted_together() {
         let mut b = kept(Kept::Scaled, Expected::Sent, &[1000; 20]);
@@ -533,7 +541,8 @@ mod tests {
         assert_eq!(kept(Kept::Scaled, Expected::Sent, &each).expected(Span(1_999_000)), Some(Bytes(6510)));
     }
 
-    /// Exact totals have 32 bits: beyond 4 GiB they are shifted, and what is read back is right to the bits lost.
+    /// Exact totals have 32 bits: beyond 4 GiB they are shifted, and what is read back is right to the bits
+    /// lost.
     #[test]
     fn exact_bins_are_shifted_beyond_4_gib() {
         let mut b = bins(&[1000; 20]);

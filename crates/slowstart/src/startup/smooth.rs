@@ -1,10 +1,11 @@
-//! Smooth start, Wang et al. 2000, as described by Ha & Rhee 2008: on the second half of the way to the threshold
-//! growth is halved, then halved again on half of the remaining way, and so on, so that slow start does not end in a
-//! burst.
+//! Smooth start, Wang et al. 2000, as described by Ha & Rhee 2008: on the second half of the way to the
+//! threshold growth is halved, then halved again on half of the remaining way, and so on, so that slow start
+//! does not end in a burst.
 //!
 //! Reconstructed because the paper was not available:
 //! - each step begins when half of the previous remainder is left; after `steps` steps growth is constant;
-//! - the first threshold is 65,535 bytes, the default of the time (RFC 2001), because the algorithm needs one.
+//! - the first threshold is 65,535 bytes, the default of the time (RFC 2001), because the algorithm needs
+//!   one.
 
 use super::Startup;
 use crate::param::params;

@@ -1,4 +1,5 @@
-//! Standard slow start, RFC 5681 §3.1 and RFC 9002 §7.3.1: the window grows by what is acknowledged, until congestion.
+//! Standard slow start, RFC 5681 §3.1 and RFC 9002 §7.3.1: the window grows by what is acknowledged, until
+//! congestion.
 
 use super::Startup;
 use crate::param::{choice, params};

@@ -1,8 +1,8 @@
-//! Stateful-TCP, Guo & Lee, IEEE Access 2020: the first window is the rate of the last connection on this path times
-//! the RTT of the handshake. It is paced over that RTT, then congestion avoidance follows.
+//! Stateful-TCP, Guo & Lee, IEEE Access 2020: the first window is the rate of the last connection on this
+//! path times the RTT of the handshake. It is paced over that RTT, then congestion avoidance follows.
 //!
-//! Reconstructed from descriptions by others, because the paper was not available: the bandwidth estimate is the final
-//! window of the last connection divided by its smoothed RTT, and the first ACK ends the startup.
+//! Reconstructed from descriptions by others, because the paper was not available: the bandwidth estimate is
+//! the final window of the last connection divided by its smoothed RTT, and the first ACK ends the startup.
 //!
 //! Without saved state, an RTT sample of the handshake or a pacer it is standard slow start.
 

@@ -1,17 +1,17 @@
-//! `StopEG`, Arghavani et al., LCN 2020: while the bottleneck is not saturated, at most 56.8 % of the data in flight is
-//! on the way to the receiver. A larger share ends exponential growth.
+//! `StopEG`, Arghavani et al., LCN 2020: while the bottleneck is not saturated, at most 56.8 % of the data in
+//! flight is on the way to the receiver. A larger share ends exponential growth.
 //!
 //! Reconstructed because only the abstract was available:
-//! - the data on the return path is what will be acknowledged within half a minimum RTT. It is known half an RTT later,
-//!   and is then compared with the data in flight at that time. Both are averages over the round that has ended,
-//!   because a burst is entirely on one of the two ways;
+//! - the data on the return path is what will be acknowledged within half a minimum RTT. It is known half an
+//!   RTT later, and is then compared with the data in flight at that time. Both are averages over the round
+//!   that has ended, because a burst is entirely on one of the two ways;
 //! - time is divided into twelfths of the minimum RTT, so that the state has a fixed size;
 //! - it exits with its current window, as the figures of the ESS paper show.
 //!
-//! In saturation, with x BDP in flight, the share is 1 - 1/(2x), which exceeds 56.8 % from x = 1.157 on. A sender that
-//! doubles each round trip and spaces its packets evenly has 1/(1 + 2^-0.5) = 58.6 % without any queue, more than the
-//! abstract permits; 56.8 % corresponds to a growth of 1.73 per round trip. A sender in bursts has 50 %. A host that
-//! spreads each window over half an RTT, as Linux does, has 4/7 = 57.1 %.
+//! In saturation, with x BDP in flight, the share is 1 - 1/(2x), which exceeds 56.8 % from x = 1.157 on. A
+//! sender that doubles each round trip and spaces its packets evenly has 1/(1 + 2^-0.5) = 58.6 % without any
+//! queue, more than the abstract permits; 56.8 % corresponds to a growth of 1.73 per round trip. A sender in
+//! bursts has 50 %. A host that spreads each window over half an RTT, as Linux does, has 4/7 = 57.1 %.
 
 use super::Startup;
 use crate::param::params;
@@ -74,8 +74,8 @@ impl Bins {
         }
     }
 
-    /// Records the state after an event. Returns false after many bins without an event: the comparison is then
-    /// impossible.
+    /// Records the state after an event. Returns false after many bins without an event: the comparison is
+    /// then impossible.
     fn advance(&mut self, v: &View) -> bool {
         if v.now.since(self.end) > self.width * N as u64 {
             return false;
@@ -91,7 +91,8 @@ impl Bins {
         true
     }
 
-    /// Returns the share on the way to the receiver, over the round trip that ended half an RTT before bin `end`.
+    /// Returns the share on the way to the receiver, over the round trip that ended half an RTT before bin
+    /// `end`.
     fn share(&self, end: usize) -> Option<Fixed> {
         let first = end.checked_sub(ROUND + HALF).filter(|f| self.at < f + N)?;
         let back: Bytes =

@@ -1,11 +1,11 @@
-//! SUSS, Arghavani et al., SIGCOMM 2024, as in its authors' patch for Linux 6.8: in a round that it considers safe the
-//! window quadruples. Packets released by the ACKs of the first half of a round ("blue") are sent at once; the added
-//! packets ("red") are paced over the rest of the round trip. A modified `HyStart` ends it.
+//! SUSS, Arghavani et al., SIGCOMM 2024, as in its authors' patch for Linux 6.8: in a round that it considers
+//! safe the window quadruples. Packets released by the ACKs of the first half of a round ("blue") are sent at
+//! once; the added packets ("red") are paced over the rest of the round trip. A modified `HyStart` ends it.
 //!
 //! Departs from the patch:
 //! - on loss the avoidance reduces the window, which the patch first lowers to the data in flight;
-//! - the patch is for hosts that do not pace; here SUSS turns the host's pacing off. On a host that cannot pace it is
-//!   only `HyStart`;
+//! - the patch is for hosts that do not pace; here SUSS turns the host's pacing off. On a host that cannot
+//!   pace it is only `HyStart`;
 //! - it does not increase the peer's window, as the patch does.
 
 use super::Startup;
@@ -104,12 +104,13 @@ impl Suss {
         if r == 2 {
             return min > MIN_RTT && train < min / 4;
         }
-        // Condition 1: with the growth of the train in this round, the train of the next round fits into the minimum
-        // RTT.
+        // Condition 1: with the growth of the train in this round, the train of the next round fits into the
+        // minimum RTT.
         let dt = train * (1 << (r - 2));
         let before = self.last_train * (1 << (r - 3));
         let ahead = dt.scale(dt.0, before.0.max(1));
-        // Condition 2: extrapolated with its rise so far, the delay stays within an eighth of the minimum RTT.
+        // Condition 2: extrapolated with its rise so far, the delay stays within an eighth of the minimum
+        // RTT.
         let k = u64::from(r - found);
         let now = self.least.least.unwrap_or(min);
         ahead <= min && r < self.params.rounds + 2 && now * (k + 1) <= min * (k + 1) + min * k / 8
@@ -134,8 +135,8 @@ impl Suss {
         (guarded > train).then(|| (Plan { limit, rate }, v.now + (guarded - train) / 2))
     }
 
-    /// A train that, scaled by the growth so far, exceeds half the minimum RTT sets a limit. A window above it, or a
-    /// rise of the delay, ends the startup.
+    /// A train that, scaled by the growth so far, exceeds half the minimum RTT sets a limit. A window above
+    /// it, or a rise of the delay, ends the startup.
     fn found(&mut self, v: &View, rtt: Span, was_blue: bool) -> Option<Exit> {
         let (min, _) = self.min?;
         if v.cwnd < v.mss * u64::from(self.params.low_window) {

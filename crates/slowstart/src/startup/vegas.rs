@@ -1,10 +1,10 @@
 //! Vegas' slow start, Brakmo & Peterson 1995 (in the arithmetic of ns-2 `tcp-vegas.cc`), and that of Linux
-//! `tcp_vegas.c`: once per round trip, compares what was sent with what the minimum RTT would permit. When the
-//! difference, an estimate of the queue, exceeds `gamma` segments, slow start ends.
+//! `tcp_vegas.c`: once per round trip, compares what was sent with what the minimum RTT would permit. When
+//! the difference, an estimate of the queue, exceeds `gamma` segments, slow start ends.
 //!
 //! Departs from Linux (`rules=linux`):
-//! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux up to 2.6.25. Later kernels divide by the
-//!   base RTT, which matters only if the difference is many segments.
+//! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux up to 2.6.25. Later kernels
+//!   divide by the base RTT, which matters only if the difference is many segments.
 //!
 //! Departs from both: the avoidance is not Vegas'.
 

@@ -41,7 +41,8 @@ impl Flow {
         flow
     }
 
-    /// Returns the kilobytes delivered until `t` at a rate of `g`^x until `capacity`, and constant from there on.
+    /// Returns the kilobytes delivered until `t` at a rate of `g`^x until `capacity`, and constant from there
+    /// on.
     pub(crate) fn ramp(g: f64, t: f64, capacity: f64) -> f64 {
         let x = t.min(capacity);
         1000.0 * ((g.powf(x) - 1.0) / g.ln() + (t - x) * g.powf(capacity))

@@ -202,7 +202,8 @@ impl Host {
         }
     }
 
-    /// Returns the ACK of this number of further bytes and updates the accounting, without calling the controller.
+    /// Returns the ACK of this number of further bytes and updates the accounting, without calling the
+    /// controller.
     pub(crate) fn acknowledge(&mut self, bytes: u64, rtt: Option<Span>) -> Ack {
         let prior_inflight = self.facts.inflight;
         let mut newest = None;
@@ -317,7 +318,8 @@ impl Host {
         self.control.on_recovered(&self.facts, &Recovery::new(self.facts.mss, undone))
     }
 
-    /// The application pauses: everything in flight is acknowledged without growth, and nothing is sent for this time.
+    /// The application pauses: everything in flight is acknowledged without growth, and nothing is sent for
+    /// this time.
     pub(crate) fn idle(&mut self, idle: Span, restart: Option<Span>) -> Change {
         let limit = std::mem::replace(&mut self.limit, Limit::Application);
         let left = self.packets.iter().map(|p| p.left).sum();

@@ -2,8 +2,8 @@
 
 use crate::language::play;
 
-/// The threshold begins at the initial window and is raised to the estimate times the minimum RTT: 8 Mbit/s for 100 ms
-/// are 100 kB. At the threshold growth is that of the avoidance.
+/// The threshold begins at the initial window and is raised to the estimate times the minimum RTT: 8 Mbit/s
+/// for 100 ms are 100 kB. At the threshold growth is that of the avoidance.
 #[test]
 fn the_threshold_follows_the_estimate_upwards() {
     play(

@@ -1,4 +1,5 @@
-//! The avoidances: Reno, RFC 5681 §3.1; CUBIC, RFC 9438 as in Linux; DCTCP, RFC 8257; Prague; and ABE, RFC 8511.
+//! The avoidances: Reno, RFC 5681 §3.1; CUBIC, RFC 9438 as in Linux; DCTCP, RFC 8257; Prague; and ABE, RFC
+//! 8511.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
@@ -53,7 +54,8 @@ fn reno_grows_a_segment_a_window() {
     );
 }
 
-/// RFC 9438 §4.6 and §4.2: 0.7 of the window on loss, and back at it after K = cbrt(`W_max` * 0.3 / 0.4) seconds.
+/// RFC 9438 §4.6 and §4.2: 0.7 of the window on loss, and back at it after K = cbrt(`W_max` * 0.3 / 0.4)
+/// seconds.
 #[test]
 fn cubic_is_back_at_its_maximum_after_k() {
     for w_max in [100.0, 400.0, 1000.0_f64] {
@@ -64,7 +66,8 @@ fn cubic_is_back_at_its_maximum_after_k() {
         let windows = rounds(&mut host, Span((k * 1e9) as u64));
         let got = *windows.last().unwrap();
         assert!((got - w_max).abs() <= 1.0, "W_max {w_max}: {got} after K = {k} s");
-        // At K / 2 the window is on the curve and not on a line: W(K/2) = W_max - 0.4 (K/2)^3, one round trip ahead.
+        // At K / 2 the window is on the curve and not on a line: W(K/2) = W_max - 0.4 (K/2)^3, one round trip
+        // ahead.
         let half = windows[windows.len() / 2 - 1];
         let curve = w_max - 0.4 * (k / 2.0).powi(3);
         assert!(half > 0.85 * w_max && (half - curve).abs() <= 0.03 * w_max, "{half} where {curve} was due");
@@ -122,8 +125,8 @@ fn fast_convergence_aims_lower() {
     }
 }
 
-/// A timeout discards `W_max` (`TCP_CA_Loss`): above the threshold the window grows by at least 5 %, where the curve for
-/// a `W_max` of 100 would hardly grow from 90 on.
+/// A timeout discards `W_max` (`TCP_CA_Loss`): above the threshold the window grows by at least 5 %, where
+/// the curve for a `W_max` of 100 would hardly grow from 90 on.
 #[test]
 fn a_timeout_forgets_the_maximum() {
     let mut host = host("cubic", 100);
@@ -157,8 +160,8 @@ fn mark(host: &mut Host) -> f64 {
     cut
 }
 
-/// RFC 8511 §3.1: 0.8 (Reno) and 0.85 (CUBIC) of the window for a mark, but not for the one that ends the startup, and not
-/// for a loss.
+/// RFC 8511 §3.1: 0.8 (Reno) and 0.85 (CUBIC) of the window for a mark, but not for the one that ends the
+/// startup, and not for a loss.
 #[test]
 fn abe_applies_to_marks_in_congestion_avoidance() {
     for (follows, loss, ecn) in
@@ -187,7 +190,8 @@ fn marked_round(host: &mut Host, marked: u64) {
     }
 }
 
-/// RFC 8257 §3.3: alpha = (1 - g) alpha + g F, with g = 1/16 and alpha = 1 at first; a mark reduces the window by alpha / 2.
+/// RFC 8257 §3.3: alpha = (1 - g) alpha + g F, with g = 1/16 and alpha = 1 at first; a mark reduces the
+/// window by alpha / 2.
 #[test]
 fn dctcp_responds_to_the_share_of_marks() {
     let mut host = host("dctcp", 100);
@@ -210,8 +214,8 @@ fn dctcp_responds_to_the_share_of_marks() {
     assert!((host.cwnd() / before - 0.5).abs() < 0.01);
 }
 
-/// Prague grows by a segment a round trip for what is not marked. Once it no longer depends on the round trip, by
-/// (RTT / target)^2 of that.
+/// Prague grows by a segment a round trip for what is not marked. Once it no longer depends on the round
+/// trip, by (RTT / target)^2 of that.
 #[test]
 fn prague_grows_less_on_short_round_trips() {
     let growth = |rtt: u64, transition: u32, marked: u64| {
@@ -253,8 +257,8 @@ fn a(w: f64, epoch: f64, prior: f64, w_max: f64, rtt: f64) -> f64 {
     cubic.min(slow + fast)
 }
 
-/// draft-kazuho-ccwg-cuback: the window is w once A(w) has been acknowledged, in small windows by Reno's curve, in large ones by
-/// CUBIC's, and with at least two segments for each of growth.
+/// draft-kazuho-ccwg-cuback: the window is w once A(w) has been acknowledged, in small windows by Reno's
+/// curve, in large ones by CUBIC's, and with at least two segments for each of growth.
 #[test]
 fn cuback_follows_the_draft() {
     for prior in [10.0, 40.0, 100.0, 1000.0, 4000.0_f64] {
@@ -284,7 +288,8 @@ fn cuback_follows_the_draft() {
     }
 }
 
-/// After an exit without a reduction `W_max` is the window and only the convex part follows. Idle time changes nothing.
+/// After an exit without a reduction `W_max` is the window and only the convex part follows. Idle time
+/// changes nothing.
 #[test]
 fn cuback_has_no_clock() {
     let grown = |pause: Option<Span>| {

@@ -73,7 +73,8 @@ fn drain_ends_when_what_is_in_flight_fits() {
     let mut s = growing();
     s.rounds(3, mbit(8), 300);
     let (seen, window) = (s.f.now, s.c.state().cwnd);
-    // bbr_inflight: 8 Mbit/s for 100 ms are 100 segments; with three bursts of one, rounded up to an even number, 104.
+    // bbr_inflight: 8 Mbit/s for 100 ms are 100 segments; with three bursts of one, rounded up to an even
+    // number, 104.
     s.round(mbit(8), 105);
     assert_eq!(s.c.phase(), "drain");
     assert_eq!(s.c.state().ssthresh, Some(Bytes(104 * MSS)));
@@ -86,8 +87,8 @@ fn drain_ends_when_what_is_in_flight_fits() {
     assert_eq!(s.exits.len(), 1);
 }
 
-/// Returns the gains of `n` round trips, each slightly longer than the minimum, with enough data in flight to end the
-/// probe.
+/// Returns the gains of `n` round trips, each slightly longer than the minimum, with enough data in flight to
+/// end the probe.
 fn gains(s: &mut Feed<Bbr>, n: u32) -> Vec<f64> {
     s.rtt = RTT + Span::millis(1);
     s.f.inflight = Bytes(140 * MSS);
@@ -151,7 +152,8 @@ fn a_probe_lasts_until_its_flight_is_there_or_something_is_lost() {
 fn the_window_is_two_products_and_what_comes_in_clumps() {
     let mut s = cruising();
     s.rounds(40, mbit(8), 100);
-    // One ACK per round trip aggregates one BDP: 2 * 100 + 100, and the budget of four; two more while probing.
+    // One ACK per round trip aggregates one BDP: 2 * 100 + 100, and the budget of four; two more while
+    // probing.
     let budget = if s.internal_value("pacing_gain") == 1.25 { 6 } else { 4 };
     assert_eq!(s.cwnd(), 300 + budget);
 }

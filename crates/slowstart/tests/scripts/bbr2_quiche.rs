@@ -31,7 +31,8 @@ fn the_first_ack_slows_the_pace_to_a_window_a_round_trip() {
     assert_eq!(s.pace(), mbit(1).scale(2839 * 99, 102_400));
 }
 
-/// Growth is that of the maximum: a lower sample is no growth, and application-limited rounds neither count nor end it.
+/// Growth is that of the maximum: a lower sample is no growth, and application-limited rounds neither count
+/// nor end it.
 #[test]
 fn three_rounds_in_which_the_maximum_does_not_grow_end_it() {
     let mut s = growing(new);

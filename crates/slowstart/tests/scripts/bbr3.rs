@@ -254,8 +254,8 @@ fn between_probes_losses_lower_the_short_term_bounds_to_seven_tenths_a_round_or_
     s.lose(1, 1, true);
     s.round(mbit(4), 60);
     s.round(mbit(4), 60);
-    // The round of the loss delivered at 8 and then 4 Mbit/s; the limit is the larger of that and 0.7 of the previous
-    // value.
+    // The round of the loss delivered at 8 and then 4 Mbit/s; the limit is the larger of that and 0.7 of the
+    // previous value.
     assert!(s.internal_value("bandwidth_bps") <= 8e6);
     s.lose(1, 1, false);
     s.round(mbit(4), 60);
@@ -327,7 +327,8 @@ fn a_bandwidth_is_kept_for_two_cycles() {
         cycles += u32::from(before == "probe-bw-refill" && s.c.phase() == "probe-bw-up");
         assert!(cycles < 5);
     }
-    // A round after the end of a probe the filter advances: after the second time no sample of 8 Mbit/s is left.
+    // A round after the end of a probe the filter advances: after the second time no sample of 8 Mbit/s is
+    // left.
     assert_eq!(cycles, 1, "the first period ended when Startup's did");
 }
 

@@ -27,8 +27,8 @@ fn the_window_is_at_least_twice_the_nominal_rate_times_the_rtt() {
     );
 }
 
-/// Two ACKs of a plateau: 1/8 and 1/64 of what is acknowledged in the first and second round without growth; the third ends it
-/// with 15/16 of half the window and of 15 ms at that rate.
+/// Two ACKs of a plateau: 1/8 and 1/64 of what is acknowledged in the first and second round without growth;
+/// the third ends it with 15/16 of half the window and of 15 ms at that rate.
 #[test]
 fn three_rounds_without_growth_end_it() {
     let mut host = Host::new(startup("c4"), avoidance("cubic"), facts(1000, 10));
@@ -62,8 +62,8 @@ fn three_rounds_without_growth_end_it() {
     assert_eq!(host.ssthresh(), Some(host.cwnd()));
 }
 
-/// At 200 kB/s the sensitivity is 152/1024, and 44.5 % of losses are allowed. n in a row make a smoothed share of
-/// 51.6 % (1 - 0.8789^n): 44.2 % for fifteen, 45.1 % for sixteen. Below 50 kB/s no losses end it.
+/// At 200 kB/s the sensitivity is 152/1024, and 44.5 % of losses are allowed. n in a row make a smoothed
+/// share of 51.6 % (1 - 0.8789^n): 44.2 % for fifteen, 45.1 % for sixteen. Below 50 kB/s no losses end it.
 #[test]
 fn losses_count_by_sensitivity_and_after_twenty_packets() {
     let begin = "startup c4\n+100ms round rtt 100ms\n+100ms round -> cwnd 40\n";

@@ -2,8 +2,8 @@
 
 use crate::language::play;
 
-/// One segment of 1000 bytes per millisecond is 8 Mbit/s: below the rate of the interface growth is limited, above it
-/// is not.
+/// One segment of 1000 bytes per millisecond is 8 Mbit/s: below the rate of the interface growth is limited,
+/// above it is not.
 #[test]
 fn growth_is_limited_if_the_path_is_narrower_than_the_interface() {
     for (nic, cwnd, phase) in [(9, 103.5, "limited"), (8, 104.0, "slow-start"), (7, 104.0, "slow-start")] {

@@ -13,8 +13,8 @@ fn resume(rest: &str) {
     play(&format!("{PATH}{rest}"));
 }
 
-/// The last ACK of the initial window jumps to half of 400: 200 segments in 100 ms, 16 Mbit/s, with 18 in flight. The
-/// first ACK of a packet of the jump ends it.
+/// The last ACK of the initial window jumps to half of 400: 200 segments in 100 ms, 16 Mbit/s, with 18 in
+/// flight. The first ACK of a packet of the jump ends it.
 #[test]
 fn jumps_to_half_of_what_is_remembered() {
     resume(
@@ -92,7 +92,8 @@ fn the_application_must_need_it() {
     );
 }
 
-/// Part 9: the retreat is to half of `PipeSize`; at its end the threshold is half of what was delivered by then.
+/// Part 9: the retreat is to half of `PipeSize`; at its end the threshold is half of what was delivered by
+/// then.
 #[test]
 fn a_loss_retreats_below_what_got_through() {
     resume(

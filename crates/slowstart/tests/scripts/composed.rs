@@ -46,7 +46,8 @@ fn an_episode_makes_one_cut() {
     );
 }
 
-/// RFC 3168 §6.1.2 and Linux 2.4: a mark and a stall of the host's own queue act like a loss, with their own reasons.
+/// RFC 3168 §6.1.2 and Linux 2.4: a mark and a stall of the host's own queue act like a loss, with their own
+/// reasons.
 #[test]
 fn marks_and_stalls_end_it_too() {
     play("iw 64\necn -> exit ecn, cwnd 32, ssthresh 32");
@@ -94,9 +95,9 @@ fn a_timeout_begins_again_below_the_threshold() {
     }
 }
 
-/// Growth after a restart: by the host's rule (Standard), or with a new instance of the startup (`FromStart`), which
-/// may end before the threshold. `hystart` does, and no second exit is recorded; `hystart++` does not (RFC 9406 §4.2:
-/// only the initial slow start).
+/// Growth after a restart: by the host's rule (Standard), or with a new instance of the startup
+/// (`FromStart`), which may end before the threshold. `hystart` does, and no second exit is recorded;
+/// `hystart++` does not (RFC 9406 §4.2: only the initial slow start).
 #[test]
 fn a_startup_chooses_the_growth_after_a_restart() {
     play(
@@ -152,7 +153,8 @@ fn the_ack_that_ends_it_goes_to_the_avoidance() {
     );
 }
 
-/// RFC 2861 as in `tcp_cwnd_restart`: half for each timeout of idle time, at least IW; 3/4 is kept in ssthresh.
+/// RFC 2861 as in `tcp_cwnd_restart`: half for each timeout of idle time, at least IW; 3/4 is kept in
+/// ssthresh.
 #[test]
 fn an_idle_window_decays() {
     let script = |idle, end| {
@@ -318,8 +320,8 @@ mod order {
     }
 }
 
-/// An exit by a rule may be given another landing: a share of the window detected, or what a round trip delivered, and a `W_max`.
-/// Growth and the exit's time are the startup's; the window is never raised.
+/// An exit by a rule may be given another landing: a share of the window detected, or what a round trip
+/// delivered, and a `W_max`. Growth and the exit's time are the startup's; the window is never raised.
 #[test]
 fn a_landing_replaces_the_window_of_an_exit_by_a_rule() {
     let run = |params: &[(&str, &str)], lose: bool| {
@@ -354,7 +356,8 @@ fn a_landing_replaces_the_window_of_an_exit_by_a_rule() {
             (208, left)
         );
     }
-    // CUBIC's curve back to 208 from half of it takes cbrt(104 / 0.4) = 6.4 s; at two seconds it is at 208 - 0.4 * 4.4^3 = 174.
+    // CUBIC's curve back to 208 from half of it takes cbrt(104 / 0.4) = 6.4 s; at two seconds it is at 208 -
+    // 0.4 * 4.4^3 = 174.
     let half = run(&[("landing", "0.5"), ("plateau", "on")], false).2;
     assert!((170.0..182.0).contains(&half), "{half}");
     assert!(grown > 208.0);

@@ -2,7 +2,8 @@
 
 use crate::language::play;
 
-/// Above tau (not at it) limited slow start begins, with the window at that time as its limit: K = int(2 cwnd / max).
+/// Above tau (not at it) limited slow start begins, with the window at that time as its limit: K = int(2 cwnd
+/// / max).
 #[test]
 fn a_rise_beyond_tau_limits_growth() {
     play(

@@ -1,5 +1,5 @@
-//! ESS: section 1.1 and part 9. Packets a, b, c, d are the initial window; e, which the first ACK releases, is
-//! selected.
+//! ESS: section 1.1 and part 9. Packets a, b, c, d are the initial window; e, which the first ACK releases,
+//! is selected.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
@@ -7,8 +7,8 @@ use slowstart::step::Pace;
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::Limit;
 
-/// Three packets in 3 ms at an RTT of 100 ms: a target of a hundred packets. In the second cycle the rate is the same,
-/// and the window has reached the target.
+/// Three packets in 3 ms at an RTT of 100 ms: a target of a hundred packets. In the second cycle the rate is
+/// the same, and the window has reached the target.
 #[test]
 fn it_jumps_to_the_trains_rate_times_the_round_trip_and_leaves_there() {
     play(
@@ -56,8 +56,9 @@ fn a_selected_packet_that_takes_more_than_twice_the_least_ends_it() {
     }
 }
 
-/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a delayed
-/// ACK covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as long.
+/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a
+/// delayed ACK covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as
+/// long.
 #[test]
 fn the_rtt_of_a_cycle_is_that_of_the_selected_packet() {
     play(
@@ -69,8 +70,8 @@ fn the_rtt_of_a_cycle_is_that_of_the_selected_packet() {
     );
 }
 
-/// The selected packet is sent when the host sends it, which may be after the ACK that began the cycle; the time before
-/// that is no part of its RTT.
+/// The selected packet is sent when the host sends it, which may be after the ACK that began the cycle; the
+/// time before that is no part of its RTT.
 #[test]
 fn time_before_the_selected_packet_is_sent_does_not_count() {
     let mut host = Host::new(startup("ess"), avoidance("reno"), facts(1000, 4));
@@ -127,9 +128,9 @@ fn a_cycle_in_which_the_window_was_not_used_is_ignored() {
     }
 }
 
-/// The other readings of equation (2). Over the whole cycle (t1 = 0, d2 = 0), b, c, d and e in 100 ms are four packets,
-/// below the window: it exits at once and never jumps. With t1 = RTT(a) there is a rate only if the selected packet
-/// took longer than the first: three packets in 3 ms, over 103 ms.
+/// The other readings of equation (2). Over the whole cycle (t1 = 0, d2 = 0), b, c, d and e in 100 ms are
+/// four packets, below the window: it exits at once and never jumps. With t1 = RTT(a) there is a rate only if
+/// the selected packet took longer than the first: three packets in 3 ms, over 103 ms.
 #[test]
 fn the_other_readings_of_equation_2() {
     play(
@@ -191,7 +192,8 @@ fn the_jump_may_be_paced() {
     }
 }
 
-/// When its own pacing rate limits it, the flow does not use the window. With data waiting, its train still counts.
+/// When its own pacing rate limits it, the flow does not use the window. With data waiting, its train still
+/// counts.
 #[test]
 fn a_cycle_limited_by_its_own_pacing_counts() {
     for (unsent, leaves) in [(None, false), (Some(Bytes::ZERO), false), (Some(Bytes(1_000_000)), true)] {

@@ -1,5 +1,5 @@
-//! Drives a controller that measures delivery: one ACK per round trip, with the rate and the data in flight that the
-//! test states.
+//! Drives a controller that measures delivery: one ACK per round trip, with the rate and the data in flight
+//! that the test states.
 
 use crate::common::facts;
 use slowstart::control::{Controller, Exited};

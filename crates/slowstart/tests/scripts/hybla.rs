@@ -6,8 +6,8 @@ use slowstart::control::{Composed, Controller};
 use slowstart::units::{Bytes, Span};
 use slowstart::view::Handshake;
 
-/// An ACK permits 2^rho - 1 segments: 1 at 25 ms and below, 3 at 50 ms, 7 at 75 ms; 2^(9/8) = 278/128 at 30 ms, in
-/// eighths.
+/// An ACK permits 2^rho - 1 segments: 1 at 25 ms and below, 3 at 50 ms, 7 at 75 ms; 2^(9/8) = 278/128 at 30
+/// ms, in eighths.
 #[test]
 fn an_ack_earns_two_to_the_rho_less_one() {
     for (rtt, cwnd) in [("10ms", "3"), ("25ms", "3"), ("30ms", "3.171"), ("50ms", "5"), ("75ms", "9")] {

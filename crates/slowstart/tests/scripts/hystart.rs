@@ -75,7 +75,8 @@ fn nothing_is_detected_below_16_segments() {
     );
 }
 
-/// Unpaced, the train may last half the minimum RTT; one gap of more than `ack_delta` ends the train of the round.
+/// Unpaced, the train may last half the minimum RTT; one gap of more than `ack_delta` ends the train of the
+/// round.
 #[test]
 fn an_unpaced_train_ends_it_after_half_the_least_rtt() {
     play(
@@ -156,8 +157,8 @@ fn detectors_are_separate() {
     );
 }
 
-/// 25c1a9ca53db: with `rules=5.16` rounds are marked only from 16 segments on, so the first begins in the middle of a
-/// round trip (at the seventh ACK, with 22 segments sent) and its minimum RTT is of both.
+/// 25c1a9ca53db: with `rules=5.16` rounds are marked only from 16 segments on, so the first begins in the
+/// middle of a round trip (at the seventh ACK, with 22 segments sent) and its minimum RTT is of both.
 #[test]
 fn rules_differ_in_when_rounds_are_marked() {
     play(
@@ -199,8 +200,8 @@ fn an_idle_spell_does_not() {
     );
 }
 
-/// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT at the beginning of a flight does not
-/// lower the minimum of the round that begins. 112.6 ms is more than 100 + 12.5 ms.
+/// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT at the beginning of a flight
+/// does not lower the minimum of the round that begins. 112.6 ms is more than 100 + 12.5 ms.
 #[test]
 fn before_5_16_a_round_begins_after_its_first_ack() {
     play(
@@ -222,8 +223,8 @@ fn before_5_16_a_round_begins_after_its_first_ack() {
     }
 }
 
-/// 4e1fddc98d25: before it, a sender that does not use its window marks no rounds, so that a train of many round trips,
-/// here of 80 ms each, counts as one.
+/// 4e1fddc98d25: before it, a sender that does not use its window marks no rounds, so that a train of many
+/// round trips, here of 80 ms each, counts as one.
 #[test]
 fn before_5_16_a_sender_held_back_marks_no_rounds() {
     for (rules, end) in [("5.10", "exit ack-train"), ("5.16", "ssthresh -"), ("6.13", "ssthresh -")] {
@@ -239,8 +240,8 @@ fn before_5_16_a_sender_held_back_marks_no_rounds() {
     }
 }
 
-/// The paper compares with the previous round, by ceil(lastRTT / 16) and at least two ticks of a millisecond, from the
-/// eighth sample on, and equality is enough.
+/// The paper compares with the previous round, by ceil(lastRTT / 16) and at least two ticks of a millisecond,
+/// from the eighth sample on, and equality is enough.
 #[test]
 fn the_paper_compares_rounds() {
     for (before, within, beyond) in [
@@ -260,7 +261,8 @@ fn the_paper_compares_rounds() {
              ack 1 rtt {beyond} -> exit delay, cwnd 39, ssthresh 39"
         ));
     }
-    // 6 ms per round is below the threshold, though 30 % above the minimum; and nothing is detected in the first round.
+    // 6 ms per round is below the threshold, though 30 % above the minimum; and nothing is detected in the
+    // first round.
     play(
         "startup hystart-paper:detect=delay
          iw 16

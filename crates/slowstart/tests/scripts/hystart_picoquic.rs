@@ -2,8 +2,9 @@
 
 use crate::language::play;
 
-/// With a floor of 100 ms more than 125 ms count, once the least of seven samples exceeds that: after seven such samples the
-/// first counts, after thirteen the seventh. It leaves with half the window, after a round trip.
+/// With a floor of 100 ms more than 125 ms count, once the least of seven samples exceeds that: after seven
+/// such samples the first counts, after thirteen the seventh. It leaves with half the window, after a round
+/// trip.
 #[test]
 fn seven_samples_above_the_floor_by_a_quarter_end_it() {
     play(
@@ -20,7 +21,8 @@ fn seven_samples_above_the_floor_by_a_quarter_end_it() {
     );
 }
 
-/// A rise of exactly a quarter does not count, a sample within it keeps the count, and one at the floor clears it.
+/// A rise of exactly a quarter does not count, a sample within it keeps the count, and one at the floor
+/// clears it.
 #[test]
 fn a_sample_at_the_floor_clears_the_count() {
     play(
@@ -46,7 +48,8 @@ fn samples_are_a_millisecond_apart() {
     );
 }
 
-/// Over 100 ms the reduction is half the way to 100 ms of data: at 600 ms to 7/12. Over 610 ms that is the path's RTT.
+/// Over 100 ms the reduction is half the way to 100 ms of data: at 600 ms to 7/12. Over 610 ms that is the
+/// path's RTT.
 #[test]
 fn long_paths_keep_more() {
     for (rtt, risen, left) in [(100, 126, 60), (200, 251, 90), (600, 751, 70), (1220, 1526, 90)] {
@@ -60,7 +63,8 @@ fn long_paths_keep_more() {
     }
 }
 
-/// A sixteenth for each loss: 6 and 12 % do not end it, 17 % do. What was delivered in between lowers the share.
+/// A sixteenth for each loss: 6 and 12 % do not end it, 17 % do. What was delivered in between lowers the
+/// share.
 #[test]
 fn the_third_loss_in_a_row_ends_it() {
     play(
@@ -81,7 +85,8 @@ fn the_third_loss_in_a_row_ends_it() {
     play("startup hystart-picoquic\niw 100\necn -> exit ecn, cwnd 50");
 }
 
-/// Half of the highest rate times the smoothed RTT is the least window: 100 segments in 10 ms, and 100 ms, are 500.
+/// Half of the highest rate times the smoothed RTT is the least window: 100 segments in 10 ms, and 100 ms,
+/// are 500.
 #[test]
 fn the_rate_raises_the_window() {
     play(

@@ -1,7 +1,7 @@
 //! `HyStart++`, RFC 9406: section 2.7 and part 9.
 //!
-//! A round begins with the ACK of the first packet sent after the previous round began; its samples are of its own
-//! packets.
+//! A round begins with the ACK of the first packet sent after the previous round began; its samples are of
+//! its own packets.
 
 use crate::language::play;
 
@@ -194,9 +194,9 @@ fn after_a_timeout_growth_is_standard() {
     );
 }
 
-/// Samples fall within a round that began with long RTTs, as behind a burst: each lowers the baseline and none is below
-/// the threshold, so conservative slow start continues with a quarter of a segment per ACK. The first that is below
-/// resumes slow start.
+/// Samples fall within a round that began with long RTTs, as behind a burst: each lowers the baseline and
+/// none is below the threshold, so conservative slow start continues with a quarter of a segment per ACK. The
+/// first that is below resumes slow start.
 #[test]
 fn a_fall_above_the_threshold_does_not_resume_slow_start() {
     play(

@@ -30,7 +30,8 @@ fn without_the_conditions_there_is_no_jump() {
     play("startup jump-start\nhandshake 100ms\nestablished -> cwnd 10, pace host");
 }
 
-/// (D - R) / 2: of 100 segments 30 were retransmitted. (The scripted host reports one retransmitted segment: 49.5.)
+/// (D - R) / 2: of 100 segments 30 were retransmitted. (The scripted host reports one retransmitted segment:
+/// 49.5.)
 #[test]
 fn after_a_loss_the_window_is_half_of_what_got_through() {
     play(

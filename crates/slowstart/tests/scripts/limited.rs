@@ -19,8 +19,8 @@ fn k_steps_with_the_window() {
     );
 }
 
-/// §2: at most `max_ssthresh` / 2 a round trip above `max_ssthresh`; part 9: 5000 segments after
-/// log2(100) + (5000 - 100) / 50 = 105 round trips. The whole bytes of int(MSS / K) cost a real segment two more.
+/// §2: at most `max_ssthresh` / 2 a round trip above `max_ssthresh`; part 9: 5000 segments after log2(100) +
+/// (5000 - 100) / 50 = 105 round trips. The whole bytes of int(MSS / K) cost a real segment two more.
 #[test]
 fn five_thousand_segments_take_105_rounds() {
     for (mss, want) in [(1_000_000, 105), (1460, 107)] {

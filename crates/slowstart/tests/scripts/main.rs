@@ -1,16 +1,17 @@
 //! ACK scripts: the arithmetic of the sources, in a form that can be checked against them by hand.
 //!
-//! A script begins with the connection (`startup`, `avoidance`, `mss`, `iw`, `growth`, `pacing`, `gso`). Each further
-//! line is a wait, an event and the expected state after it. The host sends whatever the window permits, so most events
-//! are ACKs:
+//! A script begins with the connection (`startup`, `avoidance`, `mss`, `iw`, `growth`, `pacing`, `gso`). Each
+//! further line is a wait, an event and the expected state after it. The host sends whatever the window
+//! permits, so most events are ACKs:
 //!
 //! ```text
 //! +1ms ack 2 x8 rtt 100ms -> cwnd 26, ssthresh -    # eight ACKs of two segments, 1 ms before each
 //! round 2 -> exit delay                              # all in flight is acknowledged, two segments per ACK
 //! ```
 //!
-//! What the host offers comes first: `unsent 100`, `queue 50 100` (used, limit), `handshake 100ms`, `syn lost 1`, `syn
-//! late`, `granted RATE`, `remembered CWND RTT RATE`. `established` then checks the result.
+//! What the host offers comes first: `unsent 100`, `queue 50 100` (used, limit), `handshake 100ms`,
+//! `syn lost 1`, `syn late`, `granted RATE`, `remembered CWND RTT RATE`. `established` then checks the
+//! result.
 //!
 //! Windows are in segments. An exit or a resumption that a line does not state is a failure.
 

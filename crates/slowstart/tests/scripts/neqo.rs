@@ -1,5 +1,5 @@
-//! The definitions of neqo's `search.rs` and `hystart.rs`, as their public unit tests state them, in calls of this project's
-//! startups. Names follow what is stated, not the tests.
+//! The definitions of neqo's `search.rs` and `hystart.rs`, as their public unit tests state them, in calls of
+//! this project's startups. Names follow what is stated, not the tests.
 
 use crate::common::{facts, startup};
 use slowstart::startup::{AnyStartup, Startup};
@@ -82,7 +82,8 @@ impl Neqo {
     }
 }
 
-/// The first sample sets the width of the bins; a bin ends after its width, not with it; more time passes several.
+/// The first sample sets the width of the bins; a bin ends after its width, not with it; more time passes
+/// several.
 #[test]
 fn bins_have_the_width_of_the_first_rtt() {
     for name in ["search-neqo", "search-neqo:skip=paced"] {
@@ -120,7 +121,8 @@ fn eleven_silent_bins_begin_anew() {
     assert_eq!(n.value("bin"), 1.0);
 }
 
-/// With an RTT of two bins and a fraction the first judgement is at bin 13: bin 11 is then the end of the earlier window.
+/// With an RTT of two bins and a fraction the first judgement is at bin 13: bin 11 is then the end of the
+/// earlier window.
 #[test]
 fn it_warms_up_for_a_window_and_a_round_trip() {
     let mut n = Neqo::begun("search-neqo");
@@ -137,7 +139,8 @@ fn it_warms_up_for_a_window_and_a_round_trip() {
     assert!((n.value("shortfall") - 0.075).abs() < 1e-3, "{}", n.value("shortfall"));
 }
 
-/// A look-back of 14 bins is judged, one of 15 or more is not. Without anything sent there is nothing to judge.
+/// A look-back of 14 bins is judged, one of 15 or more is not. Without anything sent there is nothing to
+/// judge.
 #[test]
 fn a_long_rtt_is_not_judged() {
     for (rtt, judged) in [(490, true), (524, true), (525, false), (600, false)] {
@@ -159,8 +162,8 @@ fn a_long_rtt_is_not_judged() {
     assert!(n.value("shortfall").is_nan());
 }
 
-/// While what is sent doubles each round trip and arrives, nothing is found. Then a quarter arrives: not the first such round
-/// trip ends it, but the second.
+/// While what is sent doubles each round trip and arrives, nothing is found. Then a quarter arrives: not the
+/// first such round trip ends it, but the second.
 #[test]
 fn it_leaves_when_delivery_no_longer_follows() {
     let mut n = Neqo::begun("search-neqo");
@@ -187,8 +190,8 @@ fn it_leaves_when_delivery_no_longer_follows() {
     assert_eq!((step.exit, step.window), (Some(Exit::RateFlat), Window::Keep));
 }
 
-/// What is acknowledged while less than the window is in flight counts, but no bin ends by it and the window does not grow:
-/// since June 2026 also if the pacer held data back, from May to June not then.
+/// What is acknowledged while less than the window is in flight counts, but no bin ends by it and the window
+/// does not grow: since June 2026 also if the pacer held data back, from May to June not then.
 #[test]
 fn limited_senders_are_counted_and_not_judged() {
     for (text, limit, judged) in [
@@ -208,7 +211,8 @@ fn limited_senders_are_counted_and_not_judged() {
     }
 }
 
-/// One round trip of `hystart++` with these samples; returns whether conservative slow start was on after each.
+/// One round trip of `hystart++` with these samples; returns whether conservative slow start was on after
+/// each.
 fn samples(n: &mut Neqo, rtts: &[u64]) -> Vec<bool> {
     n.send(PACKET);
     let end = n.sent;
@@ -232,7 +236,8 @@ fn hystart_enters_conservative_slow_start_at_the_eighth_sample() {
     }
 }
 
-/// The least sample of a round counts. Growth in conservative slow start is a quarter, and a fall of the RTT ends it.
+/// The least sample of a round counts. Growth in conservative slow start is a quarter, and a fall of the RTT
+/// ends it.
 #[test]
 fn hystart_resumes_when_the_rtt_falls() {
     let mut n = Neqo::new("hystart++");

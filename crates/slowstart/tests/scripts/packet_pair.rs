@@ -2,7 +2,8 @@
 
 use crate::language::play;
 
-/// One segment of 1000 bytes per millisecond is 8 Mbit/s, a BDP of 100 segments at 100 ms: slow start ends there.
+/// One segment of 1000 bytes per millisecond is 8 Mbit/s, a BDP of 100 segments at 100 ms: slow start ends
+/// there.
 #[test]
 fn slow_start_ends_at_what_the_spacing_fills() {
     play(

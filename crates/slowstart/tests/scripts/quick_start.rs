@@ -7,7 +7,8 @@ use slowstart::startup::Startup;
 use slowstart::units::{Mark, Rate, Span};
 use slowstart::view::{Congestion, Handshake, Sent, Signal};
 
-/// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload is sent at 960/1000 of the rate.
+/// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload is sent at 960/1000 of the
+/// rate.
 #[test]
 fn the_grant_fills_a_round_trip() {
     play(
@@ -38,8 +39,8 @@ const HALFWAY: &str = "startup quick-start
     +100ms ack 40 -> cwnd 100, phase validating
     ";
 
-/// §4.6: after a loss or a mark in the granted window, slow start from the initial window, with a threshold of at most
-/// half of what was delivered.
+/// §4.6: after a loss or a mark in the granted window, slow start from the initial window, with a threshold
+/// of at most half of what was delivered.
 #[test]
 fn a_loss_of_the_granted_window_returns_to_the_initial_window() {
     for what in ["loss", "ecn"] {

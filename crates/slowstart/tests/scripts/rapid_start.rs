@@ -37,7 +37,8 @@ fn the_floor_is_of_the_last_round_trip() {
     );
 }
 
-/// With beta = 0.7: 53/60 on entering and per byte lost, 11/60 per byte acknowledged; with 0.5: 29/36 and 11/36.
+/// With beta = 0.7: 53/60 on entering and per byte lost, 11/60 per byte acknowledged; with 0.5: 29/36 and
+/// 11/36.
 #[test]
 fn the_factors_are_those_of_the_draft() {
     for (params, entry, acked) in [
@@ -78,7 +79,8 @@ fn recovery_ends_at_beta_of_what_the_path_held() {
     }
 }
 
-/// At least a third of beta times the original window. Later losses of the episode count; a mark acts like a loss.
+/// At least a third of beta times the original window. Later losses of the episode count; a mark acts like a
+/// loss.
 #[test]
 fn the_floor_holds() {
     play(
@@ -113,7 +115,8 @@ fn a_spurious_loss_and_a_timeout() {
     play("startup rapid-start-00\niw 100\ntimeout -> exit timeout, cwnd 1, ssthresh 50\nack 1 -> cwnd 2");
 }
 
-/// The editor's copy: with beta = 0.7 9/10 and 1/5, with 0.5 5/6 and 1/3, with 0.8 (ABE, for a mark) 14/15 and 2/15.
+/// The editor's copy: with beta = 0.7 9/10 and 1/5, with 0.5 5/6 and 1/3, with 0.8 (ABE, for a mark) 14/15
+/// and 2/15.
 #[test]
 fn the_factors_are_those_of_the_editors_copy() {
     for (params, event, entry, acked) in [
@@ -133,8 +136,9 @@ fn the_factors_are_those_of_the_editors_copy() {
     }
 }
 
-/// The derivation of the editor's copy: whatever is lost, beta of what arrived remains, and `W_max` is twice what the path held.
-/// Then CUBIC grows towards it along the concave part of its curve, not by 5 % a round trip.
+/// The derivation of the editor's copy: whatever is lost, beta of what arrived remains, and `W_max` is twice
+/// what the path held. Then CUBIC grows towards it along the concave part of its curve, not by 5 % a round
+/// trip.
 #[test]
 fn the_avoidance_looks_for_twice_what_the_path_held() {
     let rounds = |startup_text: &str, follows: &str| {
@@ -152,7 +156,8 @@ fn the_avoidance_looks_for_twice_what_the_path_held() {
         }
         host.cwnd()
     };
-    // C (t - K)^3 + 200 with K = cbrt(130 / 0.4) = 6.88 s: 152.1 two seconds on, and a round trip ahead 153.9.
+    // C (t - K)^3 + 200 with K = cbrt(130 / 0.4) = 6.88 s: 152.1 two seconds on, and a round trip ahead
+    // 153.9.
     let (with, without) = (rounds("rapid-start", "cubic"), rounds("rapid-start:w_max=off", "cubic"));
     assert!((150.0..156.0).contains(&with), "{with}");
     assert_ne!(with, without);
@@ -179,7 +184,8 @@ fn the_first_window_is_paced_over_a_round_trip() {
     assert_eq!(begin("rapid-start-00", Some(100)), ((10.0, None), None));
 }
 
-/// The reduction may stop at beta times the initial window, and never goes below beta / 3 of the window before it.
+/// The reduction may stop at beta times the initial window, and never goes below beta / 3 of the window
+/// before it.
 #[test]
 fn a_small_path_keeps_the_initial_window() {
     for (params, cwnd) in [("", 7), (":keep_iw=on", 7), (":keep_iw=on,beta=0.8", 8)] {

@@ -1,4 +1,5 @@
-//! Rate-bound: docs/explain/rate-bound.md. Segments have 1000 bytes, so that one in a millisecond is 8 Mbit/s.
+//! Rate-bound: docs/explain/rate-bound.md. Segments have 1000 bytes, so that one in a millisecond is 8
+//! Mbit/s.
 
 use crate::language::play;
 
@@ -14,8 +15,9 @@ fn without_a_rate_it_is_standard_slow_start() {
     );
 }
 
-/// Ten packets that left at once come a millisecond apart. The eighth gap is believed: the path holds a hundred, the bound
-/// is 125, and two and a half flights are the most. One and a half are added for each from there on.
+/// Ten packets that left at once come a millisecond apart. The eighth gap is believed: the path holds a
+/// hundred, the bound is 125, and two and a half flights are the most. One and a half are added for each from
+/// there on.
 #[test]
 fn an_even_train_permits_half_as_much_more_for_each() {
     play(
@@ -27,8 +29,8 @@ fn an_even_train_permits_half_as_much_more_for_each() {
     );
 }
 
-/// ACKs come faster than the path can have delivered: a round grows by 2.5 at most, a quarter more than doubling. The first
-/// round has 40 packets, the second 96.
+/// ACKs come faster than the path can have delivered: a round grows by 2.5 at most, a quarter more than
+/// doubling. The first round has 40 packets, the second 96.
 #[test]
 fn a_receiver_that_shapes_its_acks_gains_a_quarter_in_a_round() {
     play(
@@ -51,9 +53,9 @@ fn an_uneven_train_permits_nothing_more() {
     );
 }
 
-/// A hundred packets come in a hundred milliseconds. From a quarter of the round trip on the train is long: growth ends at
-/// a quarter above the flight. The next round's flight is a quarter larger and its rate the same: it leaves with a
-/// quarter more than what the rate fills.
+/// A hundred packets come in a hundred milliseconds. From a quarter of the round trip on the train is long:
+/// growth ends at a quarter above the flight. The next round's flight is a quarter larger and its rate the
+/// same: it leaves with a quarter more than what the rate fills.
 const FULL: &str = "startup rate-bound
      iw 100
      +100ms ack 1 rtt 100ms -> cwnd 101
@@ -105,7 +107,8 @@ fn a_round_that_the_application_limited_says_nothing() {
     ));
 }
 
-/// Ten and twenty packets take 150 ms, and the rate doubles: the delay is not of their making. With `noise=off` it is.
+/// Ten and twenty packets take 150 ms, and the rate doubles: the delay is not of their making. With
+/// `noise=off` it is.
 #[test]
 fn delay_with_which_the_rate_still_follows_is_noise() {
     for (params, noise) in [("", "0.05"), (":noise=off", "0")] {
@@ -133,7 +136,8 @@ fn a_third_loss_in_a_round_ends_it() {
     );
 }
 
-/// Where the rate is known and the flight fills three quarters of what it holds, one loss ends it, with 0.7 of 125.
+/// Where the rate is known and the flight fills three quarters of what it holds, one loss ends it, with 0.7
+/// of 125.
 #[test]
 fn one_loss_ends_it_on_a_full_path() {
     play(&format!("{FULL}\n loss 1 -> exit loss, cwnd 87.5, ssthresh 87.5"));

@@ -7,8 +7,8 @@ use slowstart::step::Window;
 use slowstart::units::{Bytes, Instant};
 use slowstart::view::{Ack, HostQueue, Sent, View};
 
-/// The control loop of the paper's host with P only: each ACK of a segment releases one segment and changes the window,
-/// and so the queue, at once. Returns the errors from ACK to ACK, in bytes, after one of 400.
+/// The control loop of the paper's host with P only: each ACK of a segment releases one segment and changes
+/// the window, and so the queue, at once. Returns the errors from ACK to ACK, in bytes, after one of 400.
 fn errors(kp: f64) -> Vec<i64> {
     let mut s = startup(&format!("restricted:kp={kp},ti=0s,td=0us,hold=off"));
     let (mut f, mut queue, mut cwnd) = (facts(1000, 100), 89_600_u64, Bytes(500_000));
@@ -30,8 +30,8 @@ fn errors(kp: f64) -> Vec<i64> {
     seen
 }
 
-/// Ziegler and Nichols: raise the gain until the loop oscillates permanently. It does at Kc = 2, with a period of two
-/// ACKs (240 us at 100 Mbit/s); "some overshoot" is then 0.33 Kc, Tc / 2, Tc / 3: the defaults.
+/// Ziegler and Nichols: raise the gain until the loop oscillates permanently. It does at Kc = 2, with a
+/// period of two ACKs (240 us at 100 Mbit/s); "some overshoot" is then 0.33 Kc, Tc / 2, Tc / 3: the defaults.
 #[test]
 fn gains_by_ziegler_and_nichols() {
     let sustained = |kp: &f64| errors(*kp)[190..].iter().any(|e| e.abs() >= 200);
@@ -44,8 +44,8 @@ fn gains_by_ziegler_and_nichols() {
     assert_eq!(gains[1..4], ["kp Number(0.66)", "ti Number(0.00012)", "td Number(8e-5)"]);
 }
 
-/// Part 9: the increment lies within [0, 1 MSS]. P only, 0.5 per segment: an error of 90 - 89 = 1 segment permits a
-/// half.
+/// Part 9: the increment lies within [0, 1 MSS]. P only, 0.5 per segment: an error of 90 - 89 = 1 segment
+/// permits a half.
 #[test]
 fn the_increment_is_what_the_error_leaves_of_one() {
     play(

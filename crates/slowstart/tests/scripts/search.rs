@@ -7,8 +7,8 @@ use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Limit;
 
-/// The table of section 1.4: the shortfall r round trips after capacity, by window. It is the same for both rules,
-/// because the sender of the model sends twice what is delivered.
+/// The table of section 1.4: the shortfall r round trips after capacity, by window. It is the same for both
+/// rules, because the sender of the model sends twice what is delivered.
 #[test]
 fn the_table_of_section_1_4() {
     let r = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0];
@@ -58,8 +58,8 @@ fn thresholds_are_crossed_when_the_closed_form_says() {
     }
 }
 
-/// Section 1.4, §4.5.2 of the thesis: 1, 2, 4, 8, 16, 16 a round trip with a window of four: (60 - 44) / 60, and on the
-/// plateau (128 - 64) / 128.
+/// Section 1.4, §4.5.2 of the thesis: 1, 2, 4, 8, 16, 16 a round trip with a window of four: (60 - 44) / 60,
+/// and on the plateau (128 - 64) / 128.
 #[test]
 fn the_worked_example() {
     let rates = [1.0, 2.0, 4.0, 8.0, 16.0];
@@ -75,8 +75,8 @@ fn the_worked_example() {
     assert!((at(10.0) - 0.5).abs() < 0.0001, "{}", at(10.0));
 }
 
-/// Bins without an ACK are filled. More of them than the limit of the version reset it; the thesis' versions never
-/// reset.
+/// Bins without an ACK are filled. More of them than the limit of the version reset it; the thesis' versions
+/// never reset.
 #[test]
 fn bins_without_acks_are_filled_or_reset_it() {
     for (name, silent, bins) in [
@@ -157,7 +157,8 @@ fn it_drains_before_it_leaves() {
         assert_eq!(host.control.phase(), "drain");
         assert_eq!(host.ssthresh(), None);
     };
-    // Three bins are 1.05 of the first round trip: 105 ms at a segment a millisecond, give or take the ends of bins.
+    // Three bins are 1.05 of the first round trip: 105 ms at a segment a millisecond, give or take the ends
+    // of bins.
     assert!((104.0..=106.0).contains(&host.cwnd()), "{}", host.cwnd());
     assert_eq!(host.ssthresh(), Some(host.cwnd()));
     assert_eq!(exited.why, Exit::RateFlat);
@@ -167,7 +168,8 @@ fn it_drains_before_it_leaves() {
     assert_eq!(host.control.phase(), "avoidance");
 }
 
-/// neqo has the rule of draft-09 and no drain: it exits at the ACK at which `search` begins to drain, with that window.
+/// neqo has the rule of draft-09 and no drain: it exits at the ACK at which `search` begins to drain, with
+/// that window.
 #[test]
 fn neqo_exits_where_the_drain_would_begin() {
     let (drains, _) = to_the_drain();
@@ -201,7 +203,8 @@ fn extra_bins_limit_the_look_back() {
     }
 }
 
-/// A loss in the drain is of packets sent before the detection: reason, time and window of the detection remain.
+/// A loss in the drain is of packets sent before the detection: reason, time and window of the detection
+/// remain.
 #[test]
 fn a_loss_while_draining_keeps_the_reason() {
     let (mut host, _) = to_the_drain();
@@ -266,8 +269,8 @@ fn search_1_0_leaves_where_growth_is_fast_enough() {
     }
 }
 
-/// 3.1 resets when the application limits the sender, and keeps the width of its bins; so does `search` with that
-/// parameter.
+/// 3.1 resets when the application limits the sender, and keeps the width of its bins; so does `search` with
+/// that parameter.
 #[test]
 fn a_limited_application_resets_3_1() {
     for (name, restarts) in [
@@ -326,8 +329,8 @@ fn a_short_silence_keeps_the_bins_of_3_1() {
     }
 }
 
-/// The roll-back of 3.x subtracts what was delivered in the last two first RTTs, which are five whole bins: 175 ms at
-/// one segment per millisecond. The result is at least IW.
+/// The roll-back of 3.x subtracts what was delivered in the last two first RTTs, which are five whole bins:
+/// 175 ms at one segment per millisecond. The result is at least IW.
 #[test]
 fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
     let leave = |name: &str, iw| {
@@ -354,7 +357,8 @@ fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
         // Scaled totals are exact to 2^4 bytes here; the ends of bins are exact to one ACK.
         assert!((174..=176).contains(&off), "{name}: {off} of {:?}", e.detected_cwnd);
     }
-    // With growth on every second ACK only, 20 bins of 10 ms detect at a window of 350 of 250 segments, less 200.
+    // With growth on every second ACK only, 20 bins of 10 ms detect at a window of 350 of 250 segments, less
+    // 200.
     let e = leave("search-2.0:rollback=on,window=1,look_back=initial", 250);
     assert!(e.detected_cwnd.0 < 450_000, "{e:?}");
     assert_eq!(e.exit_cwnd.0, 250_000);

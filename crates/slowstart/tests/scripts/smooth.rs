@@ -2,7 +2,8 @@
 
 use crate::language::play;
 
-/// Per ACK, half a segment from half of the threshold on, a quarter from three quarters, an eighth from seven eighths.
+/// Per ACK, half a segment from half of the threshold on, a quarter from three quarters, an eighth from seven
+/// eighths.
 #[test]
 fn growth_is_halved_on_the_last_half_of_the_way_and_again() {
     play(

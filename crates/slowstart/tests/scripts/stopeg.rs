@@ -30,8 +30,8 @@ fn the_share_in_saturation_is_1_minus_1_over_2x() {
     for window in [100, 105, 110] {
         let (exit, share) = busy(window);
         let want = 1.0 - 1.0 / (2.0 * window as f64 / 100.0);
-        // The data in flight is sampled after an ACK and before the packet that it releases: on average half a segment
-        // less.
+        // The data in flight is sampled after an ACK and before the packet that it releases: on average half
+        // a segment less.
         assert!((share.unwrap() - want).abs() < 0.01, "{window}: {share:?}, wanted {want}");
         assert_eq!(exit, None);
     }

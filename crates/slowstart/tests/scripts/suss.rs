@@ -4,8 +4,8 @@ use crate::language::play;
 
 /// Blue ACKs 0.1 ms apart on a path of 100 ms: rounds two, three and four quadruple, later ones do not.
 ///
-/// The train of round r is normalised to its blue half: 1, 2, 4 ms. Pacing begins after half of the remaining guard
-/// time: (50 - 1) / 2 ms after it in round two.
+/// The train of round r is normalised to its blue half: 1, 2, 4 ms. Pacing begins after half of the remaining
+/// guard time: (50 - 1) / 2 ms after it in round two.
 #[test]
 fn three_rounds_quadruple() {
     play(
@@ -45,9 +45,9 @@ fn short_paths_and_long_trains_do_not_quadruple() {
     }
 }
 
-/// Condition 1: trains of 10 and 20 ms, 40^2 / 10 = 160 ms in the next round on a path of 100 ms. Then the train rule:
-/// scaled by the quadrupling, the train exceeds half the minimum RTT 26 ms into the round; the limit is the window and
-/// the blue ACKs so far.
+/// Condition 1: trains of 10 and 20 ms, 40^2 / 10 = 160 ms in the next round on a path of 100 ms. Then the
+/// train rule: scaled by the quadrupling, the train exceeds half the minimum RTT 26 ms into the round; the
+/// limit is the window and the blue ACKs so far.
 #[test]
 fn a_train_that_would_not_fit_stops_it_and_a_cap_ends_it() {
     play(
@@ -64,8 +64,8 @@ fn a_train_that_would_not_fit_stops_it_and_a_cap_ends_it() {
     );
 }
 
-/// Condition 2: round three, the minimum RTT found in round one: three times the current RTT is at most 3.25 times
-/// that.
+/// Condition 2: round three, the minimum RTT found in round one: three times the current RTT is at most 3.25
+/// times that.
 #[test]
 fn a_rise_in_delay_stops_it() {
     for (rtt, phase) in [("108.3ms", "red"), ("108.4ms", "slow-start")] {
@@ -80,8 +80,8 @@ fn a_rise_in_delay_stops_it() {
     }
 }
 
-/// `HyStart`'s delay rule: above an eighth, at the ninth sample. After two quadruplings the window is cut to the data
-/// in flight.
+/// `HyStart`'s delay rule: above an eighth, at the ninth sample. After two quadruplings the window is cut to
+/// the data in flight.
 #[test]
 fn delay_ends_it_as_it_ends_hystart() {
     play(

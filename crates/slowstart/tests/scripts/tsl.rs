@@ -60,7 +60,8 @@ fn a_late_synack_is_a_lost_one_unless_undone() {
     play("startup tsl:spurious=undo\nsyn late\nestablished -> cwnd 10, ssthresh -");
 }
 
-/// Part 9: three segments (4380 bytes) need one round trip of data with an initial window of 3, two with one of 1.
+/// Part 9: three segments (4380 bytes) need one round trip of data with an initial window of 3, two with one
+/// of 1.
 #[test]
 fn three_segments_take_one_round_trip_or_two() {
     play("startup tsl\nunsent 3\nsyn lost 1\nestablished -> out 3\nround -> out 0");

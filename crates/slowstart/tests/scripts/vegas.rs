@@ -15,8 +15,8 @@ fn the_original_doubles_every_other_round_trip() {
     );
 }
 
-/// Judged at the end of a round without growth: (39 / 100 - 40 / rtt) * 100 segments are queued, rounded to a whole
-/// segment; above gamma the window is reduced by an eighth.
+/// Judged at the end of a round without growth: (39 / 100 - 40 / rtt) * 100 segments are queued, rounded to a
+/// whole segment; above gamma the window is reduced by an eighth.
 #[test]
 fn the_original_leaves_with_seven_eighths() {
     for (rtt, end) in [
@@ -37,8 +37,8 @@ fn the_original_leaves_with_seven_eighths() {
     }
 }
 
-/// In Linux every round grows and every round is judged, by its minimum RTT; the window becomes the estimated BDP and
-/// one segment.
+/// In Linux every round grows and every round is judged, by its minimum RTT; the window becomes the estimated
+/// BDP and one segment.
 #[test]
 fn linux_leaves_with_what_the_path_held_and_one() {
     for (rtt, end) in [("105ms", "exit delay, cwnd 39.095, ssthresh 39.095"), ("102ms", "cwnd 41")] {

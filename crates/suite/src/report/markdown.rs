@@ -57,7 +57,8 @@ fn by_section(out: &mut String, sections: &[(&str, &str)], report: &Report) {
     out.push('\n');
 }
 
-/// A line a startup. A section of which it meets everything is empty; else what it does not meet (2), and what is open (?1).
+/// A line a startup. A section of which it meets everything is empty; else what it does not meet (2), and
+/// what is open (?1).
 fn by_startup(out: &mut String, sections: &[(&str, &str)], report: &Report) {
     out.push_str("| Startup | All |");
     for (section, _) in sections {

@@ -20,7 +20,8 @@ pub struct Collector {
 /// A chunk that this process has.
 struct Taken {
     journal: Journal,
-    /// The files that its journal lacks. They are appended in this order, which is that of a call without other processes.
+    /// The files that its journal lacks. They are appended in this order, which is that of a call without
+    /// other processes.
     lacks: VecDeque<usize>,
     /// Lines of files that are not the next.
     early: BTreeMap<usize, String>,
@@ -37,8 +38,8 @@ impl Collector {
         Ok(Self { captures, store, others, todo, theirs: VecDeque::new(), taken: BTreeMap::new() })
     }
 
-    /// Takes the next chunk; returns its number and the indices of the files that it lacks, or `None` if no chunk can be
-    /// taken now. A chunk whose files are all in its journal is finished at once.
+    /// Takes the next chunk; returns its number and the indices of the files that it lacks, or `None` if no
+    /// chunk can be taken now. A chunk whose files are all in its journal is finished at once.
     ///
     /// # Errors
     /// If the store cannot be written.

@@ -74,7 +74,8 @@ pub(super) fn claim(store: &Store, name: &str) -> Result<Claim, StoreError> {
     Ok(Claim::Ours(journal))
 }
 
-/// Reads the file at `path` and writes its lines of a journal: its rows, with `name` as that of the file, and its record.
+/// Reads the file at `path` and writes its lines of a journal: its rows, with `name` as that of the file, and
+/// its record.
 fn write_lines(
     path: &Path,
     name: &Path,
@@ -112,7 +113,8 @@ fn write_lines(
     out.flush()
 }
 
-/// The lines of a file for a journal that another process writes: a task for a machine that sees the file at `path`.
+/// The lines of a file for a journal that another process writes: a task for a machine that sees the file at
+/// `path`.
 ///
 /// # Errors
 /// If its rows cannot be written as text. A file that cannot be read is no error: its record says why.
@@ -139,7 +141,8 @@ fn record(line: &str) -> Option<FileRecord> {
 }
 
 impl Journal {
-    /// Opens and locks a journal, and drops what a killed process did not finish; `None` if another process holds it.
+    /// Opens and locks a journal, and drops what a killed process did not finish; `None` if another process
+    /// holds it.
     pub(super) fn lock(path: &Path) -> Result<Option<Self>, StoreError> {
         let Some(file) = lock_file(path)? else { return Ok(None) };
         let mut journal = Self { path: path.to_path_buf(), file, len: 0, done: BTreeSet::new() };
@@ -170,7 +173,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads a file. If its rows cannot be written whole, for example because the disk is full, none of them stays.
+    /// Reads a file. If its rows cannot be written whole, for example because the disk is full, none of them
+    /// stays.
     pub(super) fn read(&mut self, path: &Path, key: String, options: &Options) -> Result<(), StoreError> {
         let written = write_lines(path, path, key.clone(), options, &mut BufWriter::new(&self.file));
         self.written(key, written)

@@ -1,10 +1,11 @@
 //! Many captures and logs replayed into a store: one row for each transfer, with the name of its file.
 //!
 //! The files are divided into chunks, in the order of their names. A process locks the journal of a chunk
-//! (`journal/ID-CHUNK.jsonl`) and appends the rows of each file, and behind them a line with the file's [`FileRecord`]. So
-//! a killed process loses the file that it was reading: rows without that line are dropped. When all files of a chunk are
-//! there, their records become `files/ID-CHUNK.jsonl` and the rows `parts/ID-CHUNK.parquet`, and the journal goes. Rows pass
-//! through memory one by one, so that it depends neither on the number of files nor on their size.
+//! (`journal/ID-CHUNK.jsonl`) and appends the rows of each file, and behind them a line with the file's
+//! [`FileRecord`]. So a killed process loses the file that it was reading: rows without that line are
+//! dropped. When all files of a chunk are there, their records become `files/ID-CHUNK.jsonl` and the rows
+//! `parts/ID-CHUNK.parquet`, and the journal goes. Rows pass through memory one by one, so that it depends
+//! neither on the number of files nor on their size.
 
 mod collector;
 mod journal;
@@ -130,12 +131,13 @@ impl Captures {
         self.files.is_empty()
     }
 
-    /// Reads what is missing in the store on `threads` threads. Calls `each` for every file that is in the store, or for
-    /// several at once, with true if this call read it. If it returns false, no further file begins, and files that have
-    /// begun are finished.
+    /// Reads what is missing in the store on `threads` threads. Calls `each` for every file that is in the
+    /// store, or for several at once, with true if this call read it. If it returns false, no further file
+    /// begins, and files that have begun are finished.
     ///
     /// # Errors
-    /// If the store cannot be written, or holds something else. A file that cannot be read is no error: its record says why.
+    /// If the store cannot be written, or holds something else. A file that cannot be read is no error: its
+    /// record says why.
     pub fn run(
         &self,
         store: &Store,
@@ -232,7 +234,8 @@ impl Captures {
         Ok(true)
     }
 
-    /// Finishes what others left in journals that no process holds; returns the keys of files in parts of other calls.
+    /// Finishes what others left in journals that no process holds; returns the keys of files in parts of
+    /// other calls.
     fn start(&self, store: &Store) -> Result<BTreeSet<String>, StoreError> {
         for (name, journal) in store.files("journal", "jsonl")? {
             let cut = format!("{name}-cut");
@@ -281,8 +284,9 @@ impl Captures {
         Ok(all)
     }
 
-    /// Calls `each` with the transfers of these files that are in the store, each once. Of a transfer, only these fields
-    /// are set: source, file, connection, duration, bytes, segment size, exit, class, certainty, limits and startups.
+    /// Calls `each` with the transfers of these files that are in the store, each once. Of a transfer, only
+    /// these fields are set: source, file, connection, duration, bytes, segment size, exit, class, certainty,
+    /// limits and startups.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -1,9 +1,9 @@
 //! CoDel (RFC 8289), as Linux has it (`include/net/codel_impl.h`, `net/sched/sch_codel.c`, 6.18).
 //!
-//! Departs from RFC 8289 where Linux does: time counts in units of 1024 ns and wraps at 32 bits; the inverse square root
-//! of the control law is an integer of 16 bits that one Newton step approaches whenever the count changes; a backlog of at
-//! most one frame of `mtu` bytes, the packet at hand excluded, is never a standing queue; a marked packet counts as
-//! dropped.
+//! Departs from RFC 8289 where Linux does: time counts in units of 1024 ns and wraps at 32 bits; the inverse
+//! square root of the control law is an integer of 16 bits that one Newton step approaches whenever the count
+//! changes; a backlog of at most one frame of `mtu` bytes, the packet at hand excluded, is never a standing
+//! queue; a marked packet counts as dropped.
 
 use slowstart::units::{Instant, Span};
 
@@ -283,7 +283,8 @@ mod tests {
         }
     }
 
-    /// Feeds a queue that always has a delay of 20 ms, a packet each millisecond; when packets are dropped, in milliseconds.
+    /// Feeds a queue that always has a delay of 20 ms, a packet each millisecond; when packets are dropped,
+    /// in milliseconds.
     fn drops(c: Control, ecn: Ecn, until_ms: u64) -> Vec<u64> {
         let mut codel = Codel::new(Params { control: c, limit: 1000 });
         let (mut seen, mut out) = (Vec::new(), Vec::new());
@@ -306,8 +307,9 @@ mod tests {
     fn it_marks_at_intervals_divided_by_the_root_of_the_count() {
         let c = Control { ecn: true, ..control() };
         let seen = drops(c, Ecn::Ect0, 1000);
-        // The first mark an interval after the delay was first seen (at 20 ms), then after 100/sqrt(n) ms each (RFC 8289
-        // §3.3): 100, 71, 58, 50 ms. Linux' root is one Newton step a count: 100, 50, 56, 49 ms.
+        // The first mark an interval after the delay was first seen (at 20 ms), then after 100/sqrt(n) ms
+        // each (RFC 8289 §3.3): 100, 71, 58, 50 ms. Linux' root is one Newton step a count: 100, 50, 56, 49
+        // ms.
         assert_eq!(seen[0], 121);
         let (mut next, mut root) = (121.0, 1.0);
         for (n, at) in (1..).zip(&seen[1..9]) {

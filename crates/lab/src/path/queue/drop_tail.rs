@@ -27,7 +27,8 @@ pub(super) const GRAMMARS: &[Grammar] = &[
         values: &[],
         flags: &[],
         ignored: (&["bands", "priomap"], &[]),
-        // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are alike.
+        // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are
+        // alike.
         read: |_, _| Ok(Kind::DropTail(Params { packets: 1000, bytes: NO_BYTES })),
     },
     Grammar {

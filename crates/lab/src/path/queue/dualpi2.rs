@@ -1,7 +1,8 @@
 //! Dual-queue coupled PI2, `dualpi2` (RFC 9332), as Linux has it (`net/sched/sch_dualpi2.c`, 6.18).
 //!
-//! Departs from Linux: the timer of the probability fires exactly each `tupdate`; a packet that was marked before is in the
-//! L queue by `any_ect` only, as with every mask of Linux; filters, packets in no class and split aggregates are not there.
+//! Departs from Linux: the timer of the probability fires exactly each `tupdate`; a packet that was marked
+//! before is in the L queue by `any_ect` only, as with every mask of Linux; filters, packets in no class and
+//! split aggregates are not there.
 
 use slowstart::units::{Fixed, Instant, Span};
 

@@ -1,8 +1,9 @@
 //! `fq` as a bottleneck: flows in turn, as Linux serves them (`net/sched/sch_fq.c`, 7.3) where none is paced.
 //!
-//! Departs from Linux: each flow has a queue of its own, where Linux tells those of forwarded packets apart by ten bits of their
-//! hash, and forgets a flow some time after it was idle for 3 s; pacing and its horizon are not there. All packets have the
-//! priority 0, whose band is the second; yet Linux puts a flow that it has not seen before into the first for its first turn.
+//! Departs from Linux: each flow has a queue of its own, where Linux tells those of forwarded packets apart
+//! by ten bits of their hash, and forgets a flow some time after it was idle for 3 s; pacing and its horizon
+//! are not there. All packets have the priority 0, whose band is the second; yet Linux puts a flow that it
+//! has not seen before into the first for its first turn.
 
 use std::collections::BTreeMap;
 
@@ -56,12 +57,14 @@ pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
     },
 }];
 
-/// How many packets may wait in the list that is served before all flows, while no flow has a packet (`fq_fastpath_check`).
+/// How many packets may wait in the list that is served before all flows, while no flow has a packet
+/// (`fq_fastpath_check`).
 const FAST: usize = 8;
 /// The idle time after which a flow has the credit of a turn again (`flow_refill_delay`).
 const REFILL: Span = Span::millis(40);
 
-/// Bytes that each band may send before the next has its turn (`fq_init`), and the band of all flows but unknown ones.
+/// Bytes that each band may send before the next has its turn (`fq_init`), and the band of all flows but
+/// unknown ones.
 const BANDS: [i32; 3] = [589_824, 196_608, 65_536];
 const BAND: usize = 1;
 

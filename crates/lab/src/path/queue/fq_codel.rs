@@ -1,7 +1,8 @@
 //! FQ-CoDel (RFC 8290), as Linux has it (`net/sched/sch_fq_codel.c`, 6.18).
 //!
-//! Flows are hashed into queues by a hash drawn from the seed (Linux: `skb_get_hash` with a random key). A full discipline
-//! drops from the head of the queue with most bytes: up to `drop_batch` packets or half of it.
+//! Flows are hashed into queues by a hash drawn from the seed (Linux: `skb_get_hash` with a random key). A
+//! full discipline drops from the head of the queue with most bytes: up to `drop_batch` packets or half of
+//! it.
 
 use slowstart::units::Instant;
 
@@ -195,7 +196,8 @@ impl Queueing for FqCodel {
                 flow.deficit -= p.frame() as i32;
                 return Some(p);
             }
-            // A new flow that is empty waits behind the old ones, so that it cannot starve them by coming again.
+            // A new flow that is empty waits behind the old ones, so that it cannot starve them by coming
+            // again.
             flow.is_listed = turn.is_new && self.turns.has_old();
             let stays = flow.is_listed;
             self.turns.end(turn);

@@ -1,8 +1,9 @@
 //! Queue disciplines: which packet of a link's queue leaves next, and which are dropped or marked.
 //!
-//! A [`Discipline`] is one as written; [`Discipline::build`] makes a [`Queue`] to run. Lengths are those of Ethernet frames,
-//! as the kernel counts them: 14 bytes more than the IP packet. The memory of a packet is our estimate of the kernel's
-//! `truesize`. Time and random values are arguments, so that the kernel's own times can be replayed.
+//! A [`Discipline`] is one as written; [`Discipline::build`] makes a [`Queue`] to run. Lengths are those of
+//! Ethernet frames, as the kernel counts them: 14 bytes more than the IP packet. The memory of a packet is
+//! our estimate of the kernel's `truesize`. Time and random values are arguments, so that the kernel's own
+//! times can be replayed.
 
 mod store;
 mod turns;
@@ -106,8 +107,8 @@ trait Settings {
     fn most_bytes(&self) -> u64;
 }
 
-/// Defines [`Discipline`] and [`Queue`] for a list of modules. Each has `Params`, which are [`Settings`], the type of its queue, and
-/// `GRAMMARS`, the disciplines of `tc` that are read into them.
+/// Defines [`Discipline`] and [`Queue`] for a list of modules. Each has `Params`, which are [`Settings`], the
+/// type of its queue, and `GRAMMARS`, the disciplines of `tc` that are read into them.
 macro_rules! disciplines {
     ($($module:ident::$kind:ident;)+) => {
         $(mod $module;)+
@@ -127,7 +128,8 @@ macro_rules! disciplines {
                 Queue { state: match self.kind.clone() { $(Kind::$kind(p) => State::$kind(p.build(stream))),+ } }
             }
 
-            /// The most bytes of IP packets that it holds, packets of 1500 bytes where the limit is in packets.
+            /// The most bytes of IP packets that it holds, packets of 1500 bytes where the limit is in
+            /// packets.
             pub(super) fn most_bytes(&self) -> u64 {
                 match &self.kind { $(Kind::$kind(p) => p.most_bytes()),+ }
             }
@@ -168,14 +170,14 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Puts a packet into the queue at its time, not before that of any call before. Adds what is dropped to `out`: the
-    /// packet itself, or others to make room.
+    /// Puts a packet into the queue at its time, not before that of any call before. Adds what is dropped to
+    /// `out`: the packet itself, or others to make room.
     pub fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
         each!(&mut self.state, q => q.enqueue(p, out));
     }
 
-    /// Takes the next packet to send at `now`, not before the time of any call before. Adds what is dropped to `out`; may
-    /// return none although packets waited, if all were dropped.
+    /// Takes the next packet to send at `now`, not before the time of any call before. Adds what is dropped
+    /// to `out`; may return none although packets waited, if all were dropped.
     pub fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
         each!(&mut self.state, q => q.dequeue(now, out))
     }
@@ -191,12 +193,14 @@ impl Queue {
         u64::from(frames) - self.packets() as u64 * u64::from(HEADER)
     }
 
-    /// Returns true if it is meant to mark capable packets. FQ-CoDel, which can by default, is so only with a threshold.
+    /// Returns true if it is meant to mark capable packets. FQ-CoDel, which can by default, is so only with a
+    /// threshold.
     pub fn marks(&self) -> bool {
         each!(&self.state, q => q.marks())
     }
 
-    /// Returns the probability with which the controller of `pie` or `dualpi2` drops or marks now, from 0 to 1.
+    /// Returns the probability with which the controller of `pie` or `dualpi2` drops or marks now, from 0 to
+    /// 1.
     pub fn probability(&self) -> Option<f64> {
         each!(&self.state, q => q.probability())
     }

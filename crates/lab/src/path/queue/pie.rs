@@ -1,8 +1,8 @@
 //! PIE (RFC 8033), as Linux has it (`net/sched/sch_pie.c`, `include/net/pie.h`, 6.18).
 //!
-//! Departs from RFC 8033 where Linux does: the delay is the wait of the last packet sent, not an estimate by the drain rate
-//! (`dq_rate_estimator` is not there); time counts in units of 64 ns. Departs from Linux: `tupdate` is not rounded to
-//! jiffies, and the first update comes half a second after the start of the run.
+//! Departs from RFC 8033 where Linux does: the delay is the wait of the last packet sent, not an estimate by
+//! the drain rate (`dq_rate_estimator` is not there); time counts in units of 64 ns. Departs from Linux:
+//! `tupdate` is not rounded to jiffies, and the first update comes half a second after the start of the run.
 
 use slowstart::units::{Instant, Span};
 
@@ -106,7 +106,8 @@ impl Pie {
         }
     }
 
-    /// Whether an arriving packet is to be dropped or marked (RFC 8033 §4.1, with §5.1's and §5.4's safeguards).
+    /// Whether an arriving packet is to be dropped or marked (RFC 8033 §4.1, with §5.1's and §5.4's
+    /// safeguards).
     fn is_chosen(&mut self, p: &Packet) -> bool {
         let Params { target, mtu, bytemode, .. } = self.params;
         let is_short = self.delay < ticks(target.0) / 2 && self.probability < ONE / 5;
@@ -162,7 +163,8 @@ impl Pie {
         let before = self.probability;
         self.probability = before.wrapping_add(delta as u64);
         if delta > 0 {
-            // As in Linux, only an overflow of 64 bits is one: a probability above one drops each packet all the same.
+            // As in Linux, only an overflow of 64 bits is one: a probability above one drops each packet all
+            // the same.
             if self.probability < before {
                 self.probability = ONE;
                 may_decay = false;
@@ -258,7 +260,8 @@ mod tests {
         Pie::new(params, Stream::named(1, "test"))
     }
 
-    /// Sends a packet each `gap` and serves one each millisecond for `ms`; counts of those dropped and marked.
+    /// Sends a packet each `gap` and serves one each millisecond for `ms`; counts of those dropped and
+    /// marked.
     fn load(q: &mut Pie, ecn: Ecn, per_ten_ms: u64, ms: u64) -> (usize, usize) {
         let (mut dropped, mut marked, mut out) = (0, 0, Vec::new());
         for t in 0..ms {

@@ -1,6 +1,6 @@
-//! RED, as Linux and `tc` have it (`include/net/red.h`, `net/sched/sch_red.c`, 6.18; iproute2 `tc_red.c`), after Floyd and
-//! Jacobson, Random Early Detection Gateways for Congestion Avoidance (1993), and Floyd, Gummadi and Shenker, Adaptive RED
-//! (2001).
+//! RED, as Linux and `tc` have it (`include/net/red.h`, `net/sched/sch_red.c`, 6.18; iproute2 `tc_red.c`),
+//! after Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance (1993), and Floyd,
+//! Gummadi and Shenker, Adaptive RED (2001).
 //!
 //! Departs from Linux: `nodrop` is not there.
 
@@ -88,7 +88,8 @@ fn tc_rate(text: &str) -> Option<Rate> {
 }
 
 impl Params {
-    /// The logarithm of the averaging constant (`tc_red_eval_ewma`); none if the burst is too short for `min`.
+    /// The logarithm of the averaging constant (`tc_red_eval_ewma`); none if the burst is too short for
+    /// `min`.
     pub(super) fn weight_log(&self) -> Option<u32> {
         let burst = f64::from(self.burst);
         let more = burst + 1.0 - f64::from(self.min) / f64::from(self.avpkt);
@@ -114,7 +115,8 @@ struct Decay {
 
 impl Decay {
     fn new(p: &Params, weight_log: u32) -> Self {
-        // tc computes in ticks of 64 ns. The kernel looks up microseconds, so the average decays 15.6 times more slowly.
+        // tc computes in ticks of 64 ns. The kernel looks up microseconds, so the average decays 15.6 times
+        // more slowly.
         let ticks = f64::from(p.avpkt) * 8e9 / p.bandwidth.0 as f64 / 64.0;
         let decay = -libm::log(1.0 - libm::exp2(-f64::from(weight_log))) / ticks;
         let cell_log = (0..32).find(|log| 31.0 / decay / libm::exp2(f64::from(*log)) < 512.0).unwrap_or(31);
@@ -203,8 +205,8 @@ impl Red {
         }
     }
 
-    /// Whether a packet below `max` is to be dropped or marked: after a number of packets that is uniform, with the mean that
-    /// the average asks for.
+    /// Whether a packet below `max` is to be dropped or marked: after a number of packets that is uniform,
+    /// with the mean that the average asks for.
     fn is_drawn(&mut self, min: u64) -> bool {
         if self.average < min {
             self.count = None;
@@ -216,7 +218,8 @@ impl Red {
         if count > 0 && above * count < self.random {
             return false;
         }
-        // Uniform in 0..(max - min) / probability: with `above` bytes a packet, it is exceeded after that many.
+        // Uniform in 0..(max - min) / probability: with `above` bytes a packet, it is exceeded after that
+        // many.
         self.random = (self.stream.any() >> 32) / u64::from(self.step);
         if count > 0 {
             self.count = Some(0);
@@ -308,7 +311,8 @@ mod tests {
 
     #[test]
     fn the_weight_is_that_of_tc() {
-        // The example of tc-red(8): limit 400000 min 30000 max 90000 avpkt 1000 burst 55 bandwidth 10Mbit; tc shows "ewma 5".
+        // The example of tc-red(8): limit 400000 min 30000 max 90000 avpkt 1000 burst 55 bandwidth 10Mbit; tc
+        // shows "ewma 5".
         assert_eq!(params().weight_log(), Some(5));
         assert_eq!(Params { burst: 29, ..params() }.weight_log(), None);
     }
@@ -331,7 +335,8 @@ mod tests {
     #[test]
     fn between_the_thresholds_the_share_grows_to_the_probability() {
         assert_eq!(chosen(params(), Ecn::NotEct, 20_000).0, 0);
-        // A probability p, made uniform, is a mean of 1/(2p) packets between drops: a share of 2p (Floyd and Jacobson, §7).
+        // A probability p, made uniform, is a mean of 1/(2p) packets between drops: a share of 2p (Floyd and
+        // Jacobson, §7).
         for (backlog, p) in [(60_000, 0.01), (80_000, 0.02 * 50.0 / 60.0)] {
             let want = 2e5 * p;
             let got = f64::from(chosen(params(), Ecn::NotEct, backlog).0);
@@ -368,9 +373,9 @@ mod tests {
     fn the_average_decays_while_nothing_waits() {
         let p = params();
         let decay = Decay::new(&p, 5);
-        // A usual packet takes 0.8 ms, 12500 ticks, in which the average falls by 1/32: its natural logarithm by 0.0317. tc
-        // takes that for a number of halvings, cut to a whole one: 50 packets are 1.59 of them, 400 are 12.7. The kernel
-        // takes microseconds for the ticks.
+        // A usual packet takes 0.8 ms, 12500 ticks, in which the average falls by 1/32: its natural logarithm
+        // by 0.0317. tc takes that for a number of halvings, cut to a whole one: 50 packets are 1.59 of them,
+        // 400 are 12.7. The kernel takes microseconds for the ticks.
         for (packets, halvings) in [(0_u64, 0), (50, 1), (100, 3), (400, 12)] {
             assert_eq!(decay.apply(1 << 30, packets * 12_500), (1 << 30) >> halvings, "{packets}");
         }

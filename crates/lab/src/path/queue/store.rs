@@ -1,4 +1,5 @@
-//! Packets that wait: first in, first out lists over one pool, so that a queue of many flows allocates for none of them.
+//! Packets that wait: first in, first out lists over one pool, so that a queue of many flows allocates for
+//! none of them.
 
 use super::Packet;
 

@@ -1,5 +1,5 @@
-//! The flows that wait for their turn, as `fq_codel` and `fq` have them (RFC 8290 §4.2; Linux `struct list_head new_flows`,
-//! `old_flows`): new flows go before old ones, each list in order.
+//! The flows that wait for their turn, as `fq_codel` and `fq` have them (RFC 8290 §4.2; Linux
+//! `struct list_head new_flows`, `old_flows`): new flows go before old ones, each list in order.
 
 use std::collections::VecDeque;
 

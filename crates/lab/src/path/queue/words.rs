@@ -1,5 +1,5 @@
-//! Reads a queue discipline as `tc` writes it: its name and words with their values, with `=` or a space between, in any
-//! order. A line of `tc -s qdisc` can be given as it stands.
+//! Reads a queue discipline as `tc` writes it: its name and words with their values, with `=` or a space
+//! between, in any order. A line of `tc -s qdisc` can be given as it stands.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -28,7 +28,8 @@ enum Piece {
 impl Ensemble {
     /// Reads the distributions, and checks the path at both ends of each.
     ///
-    /// Every bound on a value, or between two values, is an interval, so that a path whose ends are valid is valid within.
+    /// Every bound on a value, or between two values, is an interval, so that a path whose ends are valid is
+    /// valid within.
     pub(super) fn check(keys: Keys, name: String, sources: Vec<String>) -> Result<PathSpec, PathError> {
         let mut e = Self { keys, name, sources, laws: Vec::new(), templates: BTreeMap::new() };
         let values: Vec<_> = e.keys.values.iter().map(|(k, v)| (k.clone(), v.clone())).collect();

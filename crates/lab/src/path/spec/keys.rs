@@ -42,7 +42,8 @@ const fn key(name: &'static str, expects: &'static str, about: &'static str) -> 
     PathKey { name, expects, about }
 }
 
-/// Every key of a path. Where a number is expected, a distribution may stand in its place (see `docs/explain/method.md`).
+/// Every key of a path. Where a number is expected, a distribution may stand in its place (see
+/// `docs/explain/method.md`).
 pub const PATH_KEYS: &[PathKey] = &[
     key("name", "text", "Name in results; by default the name of the file."),
     key("about", "text", "What the path is, in a sentence."),

@@ -11,7 +11,8 @@ use super::PathSpec;
 use super::keys::Keys;
 use crate::suggest::did_you_mean;
 
-/// A proxy between the server and the path: the server's connection ends there, and another leads to the client.
+/// A proxy between the server and the path: the server's connection ends there, and another leads to the
+/// client.
 #[derive(Clone, Debug)]
 pub struct ProxySpec {
     /// The path from the server to the proxy.

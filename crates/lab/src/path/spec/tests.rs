@@ -340,7 +340,8 @@ const MORE_DRAWN: &[&str] = &[
 ];
 
 proptest! {
-    /// Whatever the seed, an ensemble draws a valid path, with each value within its bounds, and the same one again.
+    /// Whatever the seed, an ensemble draws a valid path, with each value within its bounds, and the same one
+    /// again.
     #[test]
     fn drawn_paths_are_valid(
         base in prop::sample::select(DRAWN),

@@ -16,7 +16,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.header.plain && flags & (RST | SYN | FIN | ACK) == ACK
     }
 
-    /// Processes a segment. Returns false if it did not reach the sending half, whose state then is unchanged.
+    /// Processes a segment. Returns false if it did not reach the sending half, whose state then is
+    /// unchanged.
     #[inline]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         if self.is_plain(s.flags) {
@@ -32,8 +33,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.on_data(now, s, None, true, out)
     }
 
-    /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a function of its
-    /// own so that the code for all others stays short (docs/dev/engine.md, "Inlining").
+    /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a
+    /// function of its own so that the code for all others stays short (docs/dev/engine.md, "Inlining").
     #[inline(never)]
     pub(crate) fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         if self.state == State::Established {
@@ -50,7 +51,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.process(now, s, out)
     }
 
-    /// Processes the segments for which the CPU has time. Those with SACK blocks take it for each packet of the write queue.
+    /// Processes the segments for which the CPU has time. Those with SACK blocks take it for each packet of
+    /// the write queue.
     #[inline(never)]
     pub(super) fn work(&mut self, now: Instant, out: &mut impl Wire) {
         while let Some(s) = self.backlog.as_mut().and_then(|b| b.take(now)) {
@@ -105,8 +107,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// Processes data and acknowledgement of a segment, which is `whole` unless `s` is all of it. `plain` says, at compile
-    /// time, that the endpoint is plain and that of RST, SYN, FIN and ACK only ACK is set.
+    /// Processes data and acknowledgement of a segment, which is `whole` unless `s` is all of it. `plain`
+    /// says, at compile time, that the endpoint is plain and that of RST, SYN, FIN and ACK only ACK is set.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     fn on_data(
@@ -128,8 +130,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         if self.receive(now, s, plain) == AckDecision::Now || prompted {
             self.acknowledge(now, out);
         }
-        // For an end with nothing in flight and nothing to send, the acknowledgement in a data segment brings no news.
-        // One without data may report a duplicate or another window.
+        // For an end with nothing in flight and nothing to send, the acknowledgement in a data segment brings
+        // no news. One without data may report a duplicate or another window.
         let has_news = acknowledges && (s.len == 0 || !self.tx.idle());
         if has_news {
             match whole.filter(|s| s.sacks > 0 || s.has_ecn_option()) {
@@ -196,8 +198,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         Some(Incoming { ack, window_end, echo, flags, ..Incoming::default() })
     }
 
-    /// Processes an acknowledgement without SACK blocks and `AccECN` option. Takes its numbers one by one so that they stay in
-    /// registers.
+    /// Processes an acknowledgement without SACK blocks and `AccECN` option. Takes its numbers one by one so
+    /// that they stay in registers.
     #[inline(never)]
     fn on_ack(
         &mut self,

@@ -47,14 +47,15 @@ impl<C: Controller + Clone> Endpoint<C> {
             syn.set_ecn_option(&EcnOption::FIRST);
         }
         out.put(&syn);
-        // The first timeouts of a SYN are linear (tcp_syn_linear_timeouts), those of a SYN-ACK double from the start.
+        // The first timeouts of a SYN are linear (tcp_syn_linear_timeouts), those of a SYN-ACK double from
+        // the start.
         let linear = if answering { 0 } else { self.profile.syn_linear };
         let doublings = u32::from(self.syn_timeouts).saturating_sub(linear);
         self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
     }
 
-    /// Processes a segment outside the established state, or with SYN or RST. Returns true if its data and ACK are to
-    /// be processed too.
+    /// Processes a segment outside the established state, or with SYN or RST. Returns true if its data and
+    /// ACK are to be processed too.
     #[cold]
     pub(super) fn on_control(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         match self.state {
@@ -83,7 +84,8 @@ impl<C: Controller + Clone> Endpoint<C> {
             }
             State::SynReceived if s.has(SYN) => {
                 self.peer_syn = s.ecn;
-                // The SYN-ACK is sent again and counts as lost; its timer does not back off (tcp_check_req, inet_rtx_syn_ack).
+                // The SYN-ACK is sent again and counts as lost; its timer does not back off (tcp_check_req,
+                // inet_rtx_syn_ack).
                 if now >= self.next_challenge_ack {
                     self.next_challenge_ack = now + CHALLENGE_INTERVAL;
                     self.syn_losses = self.syn_losses.saturating_add(1);
@@ -131,8 +133,8 @@ impl<C: Controller + Clone> Endpoint<C> {
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
         self.set_state(State::Established);
         self.syn_timer = None;
-        // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT exceeds
-        // the timeout and nothing was lost.
+        // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT
+        // exceeds the timeout and nothing was lost.
         let echo = s.timestamp.map(|t| t.1);
         let first = echo == Some(milliseconds(self.syn_sent));
         let spurious = self.syn_losses > 0 && first;
@@ -159,8 +161,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.rx.ecn.begin(feedback);
         self.tx.ecn.begin(feedback);
         if feedback != Feedback::None {
-            // RFC 3168 §6.1.5 keeps ECT from retransmissions; senders with a scalable response set it on all data, and
-            // ends with accurate feedback on all that follows the SYNs (tcp_ecn_send).
+            // RFC 3168 §6.1.5 keeps ECT from retransmissions; senders with a scalable response set it on all
+            // data, and ends with accurate feedback on all that follows the SYNs (tcp_ecn_send).
             let control = self.tx.control();
             let new = if control.is_l4s() { Ecn::Ect1 } else { Ecn::Ect0 };
             let ect_if = |all| if all { new } else { Ecn::NotEct };

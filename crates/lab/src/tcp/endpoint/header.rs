@@ -22,8 +22,8 @@ pub(super) struct Header {
     pub(super) feedback: Feedback,
     /// The codepoint of new data, of data sent again, and (twice) of all else.
     pub(super) ect: [Ecn; 4],
-    /// True if the connection is established, without receive offload, ECN, a slow reader and a CPU that takes time. Written by
-    /// `set_state` alone.
+    /// True if the connection is established, without receive offload, ECN, a slow reader and a CPU that
+    /// takes time. Written by `set_state` alone.
     pub(super) plain: bool,
 }
 
@@ -34,9 +34,9 @@ fn special_state(now: Instant, rx: &mut Receiver) -> (u64, u8) {
 }
 
 impl Header {
-    /// Completes `s` with the acknowledgement number, the window, the timestamp and, if `held`, SACK blocks, and sends
-    /// it as a train of `n` consecutive segments. Always inlined, so that the segment stays in registers
-    /// (docs/dev/engine.md).
+    /// Completes `s` with the acknowledgement number, the window, the timestamp and, if `held`, SACK blocks,
+    /// and sends it as a train of `n` consecutive segments. Always inlined, so that the segment stays in
+    /// registers (docs/dev/engine.md).
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
     pub(super) fn send_train(
@@ -104,8 +104,8 @@ impl Header {
         }
     }
 
-    /// Returns a function that turns what the sending half sends into segments with headers. All of them together count
-    /// as one acknowledgement.
+    /// Returns a function that turns what the sending half sends into segments with headers. All of them
+    /// together count as one acknowledgement.
     pub(super) fn packetizer(
         &self,
         now: Instant,

@@ -123,7 +123,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         Self { state: State::Listen, ..self }
     }
 
-    /// True if the peer's FIN arrived before this end closed: there is no TIME-WAIT after our FIN is acknowledged.
+    /// True if the peer's FIN arrived before this end closed: there is no TIME-WAIT after our FIN is
+    /// acknowledged.
     pub fn peer_closed_first(&self) -> bool {
         self.peer_closed_first
     }
@@ -144,7 +145,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.state
     }
 
-    /// Number of retransmissions of our SYN or SYN-ACK, by its timer or, of a SYN-ACK, because the SYN came again.
+    /// Number of retransmissions of our SYN or SYN-ACK, by its timer or, of a SYN-ACK, because the SYN came
+    /// again.
     pub fn syn_losses(&self) -> u8 {
         self.syn_losses
     }
@@ -204,10 +206,10 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.rx.ack_deadline().min(held).min(busy)
     }
 
-    /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set. The
-    /// clocks are: the timer of the sending half (retransmission, probe, reordering, and the controller's), the delayed
-    /// ACK with receive offload, and the pacer. The first is mostly postponed, the second mostly cancelled, the third always fires, so a
-    /// host should keep one pending event for each.
+    /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set.
+    /// The clocks are: the timer of the sending half (retransmission, probe, reordering, and the
+    /// controller's), the delayed ACK with receive offload, and the pacer. The first is mostly postponed, the
+    /// second mostly cancelled, the third always fires, so a host should keep one pending event for each.
     pub fn deadlines(&self) -> [Instant; CLOCKS] {
         if self.state == State::Established {
             [self.tx.timer(), self.receiver_deadline(), self.tx.paced()]

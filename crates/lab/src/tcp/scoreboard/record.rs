@@ -25,7 +25,8 @@ pub struct Record {
     pub(super) flags: u16,
 }
 
-/// The state of delivery when a segment was sent, for controllers that measure it (draft-ietf-ccwg-bbr, section 4.1).
+/// The state of delivery when a segment was sent, for controllers that measure it (draft-ietf-ccwg-bbr,
+/// section 4.1).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeliveryState {
     pub(super) sent_total: u64,

@@ -11,8 +11,8 @@ use slowstart::view::{Ack, Limit};
 /// The effect of an ACK.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Summary {
-    /// `advanced`: it advanced the cumulative acknowledgement. `progress`: it advanced that or delivered something by
-    /// SACK.
+    /// `advanced`: it advanced the cumulative acknowledgement. `progress`: it advanced that or delivered
+    /// something by SACK.
     advanced: bool,
     progress: bool,
     /// Segments and bytes delivered, and the bytes for which the window may grow.
@@ -72,8 +72,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.end_frto_without_new_data(now, out);
     }
 
-    /// Acts on the effect of an ACK: calls the controller, updates recovery, timers and pacer, and sends. `limit` and
-    /// `prior_inflight` are the state before the ACK.
+    /// Acts on the effect of an ACK: calls the controller, updates recovery, timers and pacer, and sends.
+    /// `limit` and `prior_inflight` are the state before the ACK.
     #[allow(
         clippy::inline_always,
         reason = "of the summary that are expected most is known where they are told"
@@ -101,8 +101,8 @@ impl<C: Controller + Clone> Sender<C> {
             self.update_pacer();
         }
         self.update_prr(summary.newly, summary.lost, summary.advanced);
-        // A SACK restarts the timer only if it covers data sent before the first segment in flight: a segment that is
-        // lost again must time out (tcp_clean_rtx_queue).
+        // A SACK restarts the timer only if it covers data sent before the first segment in flight: a segment
+        // that is lost again must time out (tcp_clean_rtx_queue).
         let moves = summary.advanced || summary.sample.is_some_and(|s| self.head_sent() > now - s);
         let rearms = summary.progress && moves && self.timer != Timer::Reordering;
         self.transmit_after(now, rearms, out);
@@ -115,8 +115,9 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// True if nothing is lost or out of order and the ACK is purely cumulative, as nearly all are (compare the header
-    /// prediction of `tcp_rcv_established`). All that [`Sender::process`] does for other ACKs then has no effect.
+    /// True if nothing is lost or out of order and the ACK is purely cumulative, as nearly all are (compare
+    /// the header prediction of `tcp_rcv_established`). All that [`Sender::process`] does for other ACKs then
+    /// has no effect.
     fn is_expected(&self, a: &Incoming) -> bool {
         self.phase == Phase::Open
             && a.sacks == 0
@@ -131,8 +132,8 @@ impl<C: Controller + Clone> Sender<C> {
             && self.timer != Timer::Reordering
     }
 
-    /// Processes an [expected](Sender::is_expected) ACK. Returns `None` and changes nothing if it ends within a segment
-    /// or covers a retransmitted one.
+    /// Processes an [expected](Sender::is_expected) ACK. Returns `None` and changes nothing if it ends within
+    /// a segment or covers a retransmitted one.
     #[inline]
     fn process_expected(&mut self, now: Instant, a: &Incoming) -> Option<Summary> {
         let sent = self.board.acknowledge_in_order(now, a.ack)?;
@@ -152,8 +153,8 @@ impl<C: Controller + Clone> Sender<C> {
         })
     }
 
-    /// Processes an expected ACK by the general path, on a copy. For one of eight ACKs, and at most 4096 segments in
-    /// flight, so that tests stay fast.
+    /// Processes an expected ACK by the general path, on a copy. For one of eight ACKs, and at most 4096
+    /// segments in flight, so that tests stay fast.
     #[cfg(debug_assertions)]
     fn process_copy(&self, now: Instant, a: &Incoming) -> Option<(Self, Summary)> {
         (self.counters.packets.is_multiple_of(8) && self.board.len() <= 4096).then(|| {
@@ -212,8 +213,8 @@ impl<C: Controller + Clone> Sender<C> {
         } else {
             Lost::default()
         };
-        // Data that the peer already held has been counted (tcp_cong_avoid's acked_sacked): the ACK that fills the last
-        // hole of a recovery does not grow the window by all of it.
+        // Data that the peer already held has been counted (tcp_cong_avoid's acked_sacked): the ACK that
+        // fills the last hole of a recovery does not grow the window by all of it.
         let earns =
             if advanced || self.sack_earns_growth(&d) { self.newly_reported(&d, duplicates) } else { 0 };
         Summary {
@@ -292,8 +293,8 @@ impl<C: Controller + Clone> Sender<C> {
         !self.profile.sack && a.ack == prior_una && !window_moved && !self.board.is_empty()
     }
 
-    /// Takes RTT samples (`tcp_ack_update_rtt`): the timeout uses the oldest segment delivered, controllers the newest.
-    /// Returns the latter.
+    /// Takes RTT samples (`tcp_ack_update_rtt`): the timeout uses the oldest segment delivered, controllers
+    /// the newest. Returns the latter.
     fn sample_rtt(&mut self, now: Instant, d: &Delivered, echo: Option<u32>) -> Option<Span> {
         let (oldest, newest) = match d.sent_once() {
             Some((first, last)) if !d.resent && !self.profile.echo_rtt => (now.since(first), now.since(last)),

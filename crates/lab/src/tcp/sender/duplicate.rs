@@ -34,8 +34,8 @@ impl<C: Controller + Clone> Sender<C> {
         {
             *n = n.saturating_sub(segments);
         }
-        // Recovery may have ended before its duplicates were reported (tcp_try_undo_dsack). Other segments marked lost
-        // stay so.
+        // Recovery may have ended before its duplicates were reported (tcp_try_undo_dsack). Other segments
+        // marked lost stay so.
         if self.phase != Phase::Loss && self.may_undo(None) {
             self.rack.undone();
             self.end_episode(now, true);

@@ -1,8 +1,8 @@
 //! Whether a timeout was spurious, by what is acknowledged after it: F-RTO with SACK (RFC 5682 §3, Linux
 //! `tcp_process_loss`).
 //!
-//! After a timeout the first segment is sent again. If the next ACK advances, new data follows in place of further
-//! retransmissions. If a segment that was not sent again is acknowledged then, nothing was lost.
+//! After a timeout the first segment is sent again. If the next ACK advances, new data follows in place of
+//! further retransmissions. If a segment that was not sent again is acknowledged then, nothing was lost.
 
 use super::{Incoming, Outgoing, Phase, Sender};
 use crate::tcp::scoreboard::Delivered;
@@ -21,8 +21,8 @@ pub(super) enum Frto {
 }
 
 impl<C: Controller + Clone> Sender<C> {
-    /// Begins to watch after a timeout, unless a recovery was under way (RFC 5682 §3.1 step 1). `repeated` is true if the
-    /// timeout repeats another.
+    /// Begins to watch after a timeout, unless a recovery was under way (RFC 5682 §3.1 step 1). `repeated` is
+    /// true if the timeout repeats another.
     pub(super) fn begin_frto(&mut self, repeated: bool) {
         let fresh = matches!(self.phase, Phase::Open | Phase::Disorder);
         let watches = self.profile.frto && self.profile.sack && (fresh || repeated);

@@ -177,16 +177,16 @@ pub struct Counters {
 
 /// The sending half of a connection.
 ///
-/// Fields are in order of use: first those read for each packet even at an end that only receives, then those needed
-/// for each ACK (docs/dev/engine.md, "Memory layout").
+/// Fields are in order of use: first those read for each packet even at an end that only receives, then those
+/// needed for each ACK (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Sender<C> {
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
-    /// The earlier of the timer and the controller's wake-up; read with each packet, so it is updated when either
-    /// changes.
+    /// The earlier of the timer and the controller's wake-up; read with each packet, so it is updated when
+    /// either changes.
     deadline: Instant,
     /// When the pacer allows the next burst, if pacing is what sending waits for; else [`Instant::NEVER`].
     paced: Instant,
@@ -483,9 +483,9 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// Sets what holds back a segment that is not full: `cork` always (`TCP_CORK`, `MSG_MORE`), `nagle` while such a
-    /// segment is unacknowledged (RFC 9293 §3.7.4 with Minshall's modification: `tcp_nagle_check`). Both are off at
-    /// first.
+    /// Sets what holds back a segment that is not full: `cork` always (`TCP_CORK`, `MSG_MORE`), `nagle` while
+    /// such a segment is unacknowledged (RFC 9293 §3.7.4 with Minshall's modification: `tcp_nagle_check`).
+    /// Both are off at first.
     pub fn set_hold(&mut self, cork: bool, nagle: bool) {
         self.hold = Hold { cork, nagle };
     }

@@ -14,7 +14,8 @@ impl<C: Controller + Clone> Sender<C> {
         undo.is_some_and(|u| u.open == Some(0)) || self.was_delayed(echo)
     }
 
-    /// True if an ACK with this echo is for a segment that left before the first retransmission (`tcp_packet_delayed`).
+    /// True if an ACK with this echo is for a segment that left before the first retransmission
+    /// (`tcp_packet_delayed`).
     fn was_delayed(&self, echo: Option<u32>) -> bool {
         let undo = self.undo.as_ref().filter(|_| self.profile.undo);
         let first = undo.and_then(|u| u.first);
@@ -40,8 +41,8 @@ impl<C: Controller + Clone> Sender<C> {
                 let undone = advanced && self.may_undo(a.echo);
                 self.exit_recovery(now, undone);
             }
-            // The hole was filled by a segment that was late, not lost (tcp_try_undo_partial): how late is how far the path
-            // reorders. While retransmissions are on their way, no more is marked lost.
+            // The hole was filled by a segment that was late, not lost (tcp_try_undo_partial): how late is
+            // how far the path reorders. While retransmissions are on their way, no more is marked lost.
             Phase::Recovery if advanced && self.was_delayed(a.echo) => {
                 let distance = self.board.highest_held().saturating_sub(prior_una);
                 self.rack.reordering(distance, u64::from(self.profile.mss));
@@ -55,7 +56,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
-            // Segments sent during a recovery that are lost begin another when that one ends (tcp_time_to_recover).
+            // Segments sent during a recovery that are lost begin another when that one ends
+            // (tcp_time_to_recover).
             Phase::Open | Phase::Disorder | Phase::Cwr if self.board.lost.packets > 0 => {
                 self.enter_recovery(now, lost);
             }
@@ -98,7 +100,8 @@ impl<C: Controller + Clone> Sender<C> {
             }
             return lost;
         }
-        // RFC 6582: the third duplicate, and each partial acknowledgement in recovery, indicates one lost segment.
+        // RFC 6582: the third duplicate, and each partial acknowledgement in recovery, indicates one lost
+        // segment.
         if advanced {
             self.duplicates = 0;
         } else {
@@ -116,7 +119,8 @@ impl<C: Controller + Clone> Sender<C> {
     pub(super) fn check_probe(&mut self, now: Instant, a: &Incoming, d: &Delivered) {
         let Some(p) = self.probe.as_ref().filter(|p| a.ack >= p.high) else { return };
         let beyond = a.ack > p.high;
-        // An ACK of exactly what was probed may acknowledge the original or the probe; the next ACK shows which.
+        // An ACK of exactly what was probed may acknowledge the original or the probe; the next ACK shows
+        // which.
         if p.retransmission && !beyond && (d.acked > 0 || d.sacked) {
             return;
         }
@@ -145,8 +149,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// Begins to watch for a spurious loss. If earlier retransmissions, or a probe, are still in flight, they stay part
-    /// of it (`tcp_init_undo`): originals are told from them.
+    /// Begins to watch for a spurious loss. If earlier retransmissions, or a probe, are still in flight, they
+    /// stay part of it (`tcp_init_undo`): originals are told from them.
     pub(super) fn begin_undo(&mut self) {
         let probe = self.probe.as_ref().is_some_and(|p| p.retransmission);
         let outstanding = self.board.resent.packets.max(u32::from(probe));
@@ -173,7 +177,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.signal_congestion(now, Signal::Ecn, true, Lost::default());
     }
 
-    /// What was in flight when marks were reported is delivered: the reduction is complete (`tcp_end_cwnd_reduction`).
+    /// What was in flight when marks were reported is delivered: the reduction is complete
+    /// (`tcp_end_cwnd_reduction`).
     #[cold]
     pub(super) fn end_cwr(&mut self, now: Instant) {
         self.prr = None;
@@ -182,8 +187,9 @@ impl<C: Controller + Clone> Sender<C> {
         self.apply_change(now, change);
     }
 
-    /// Begins a recovery. If a mark has reduced the window in this round trip, the loss reduces it no further, unless
-    /// the controller's response to a mark is a small one; and the reduction is not undone (`tcp_enter_recovery`).
+    /// Begins a recovery. If a mark has reduced the window in this round trip, the loss reduces it no
+    /// further, unless the controller's response to a mark is a small one; and the reduction is not undone
+    /// (`tcp_enter_recovery`).
     #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant, lost: Lost) {
         if self.phase == Phase::Cwr && self.board.una() <= self.high {
@@ -246,8 +252,8 @@ impl<C: Controller + Clone> Sender<C> {
         let send = if inflight > ssthresh {
             (ssthresh * p.delivered).div_ceil(p.prior).saturating_sub(p.sent)
         } else {
-            // The slow-start reduction bound of RFC 6937 §3.1, with one more segment if the ACK advances and reports no
-            // loss.
+            // The slow-start reduction bound of RFC 6937 §3.1, with one more segment if the ACK advances and
+            // reports no loss.
             let more = u64::from(advanced && lost.bytes == 0);
             (p.delivered.saturating_sub(p.sent).max(newly) + more).min(ssthresh - inflight)
         };

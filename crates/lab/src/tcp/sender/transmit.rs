@@ -7,8 +7,8 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
-/// Maximum size of the buffers into which what the application writes is cut, bytes (`sk_gso_max_size` less the space
-/// for headers).
+/// Maximum size of the buffers into which what the application writes is cut, bytes (`sk_gso_max_size` less
+/// the space for headers).
 const WRITTEN: u64 = 65_215;
 /// How long after the last transmission a burst that is not full may be held back.
 const DEFERRED: Span = Span::millis(1);
@@ -45,7 +45,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.transmit_after(now, false, out);
     }
 
-    /// Sends what may be sent now, after an ACK. With `rearms` it also [sets the timer anew](Sender::rearm), once.
+    /// Sends what may be sent now, after an ACK. With `rearms` it also [sets the timer anew](Sender::rearm),
+    /// once.
     pub(super) fn transmit_after(&mut self, now: Instant, rearms: bool, out: &mut impl FnMut(Outgoing)) {
         self.paced = Instant::NEVER;
         if !self.has_work() {
@@ -119,7 +120,8 @@ impl<C: Controller + Clone> Sender<C> {
             if self.interface.is_some() {
                 self.count_into_interface(self.counters.packets - packets_before);
             }
-            // The first ten segments are not paced (tcp_update_skb_after_send), unless the controller asks for pacing.
+            // The first ten segments are not paced (tcp_update_skb_after_send), unless the controller asks
+            // for pacing.
             if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
                 self.pacer.sent(now, Bytes(sent));
             }
@@ -200,8 +202,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// The interface has no room. Linux 2.4 reduces its window, once per RTT, unless a loss or a mark does (`tcp_enter_cwr`);
-    /// nothing is lost, so there is nothing to retransmit. Later versions only wait.
+    /// The interface has no room. Linux 2.4 reduces its window, once per RTT, unless a loss or a mark does
+    /// (`tcp_enter_cwr`); nothing is lost, so there is nothing to retransmit. Later versions only wait.
     #[cold]
     fn on_interface_full(&mut self, now: Instant) {
         self.counters.stalls += 1;
@@ -217,8 +219,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// Retransmits the segment that ends `back` bytes before SND.NXT, at the controller's request, unless it is delivered
-    /// or marked lost. Not part of a recovery.
+    /// Retransmits the segment that ends `back` bytes before SND.NXT, at the controller's request, unless it
+    /// is delivered or marked lost. Not part of a recovery.
     #[cold]
     pub(super) fn resend_requested(&mut self, now: Instant, back: Bytes, out: &mut impl FnMut(Outgoing)) {
         let end = self.next.checked_sub(back.0);
@@ -250,7 +252,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// Sends up to `burst` segments of new data; returns their bytes, 0 if the peer's window does not allow one.
+    /// Sends up to `burst` segments of new data; returns their bytes, 0 if the peer's window does not allow
+    /// one.
     #[inline]
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
@@ -262,7 +265,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.send_each(now, burst, out)
     }
 
-    /// Sends segments one by one: at the end of the data or of the window, or if the controller observes each.
+    /// Sends segments one by one: at the end of the data or of the window, or if the controller observes
+    /// each.
     #[inline(never)]
     fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let mss = u64::from(self.profile.mss);
@@ -275,7 +279,8 @@ impl<C: Controller + Clone> Sender<C> {
             let room = self.send_limit().saturating_sub(self.next);
             let len = mss.min(left);
             let fin = left == 0 && self.closed && self.end == self.next;
-            // A segment that the window would cut waits (sender-side silly window avoidance, RFC 1122 §4.2.3.4).
+            // A segment that the window would cut waits (sender-side silly window avoidance, RFC 1122
+            // §4.2.3.4).
             if (len == 0 && !fin) || len > room {
                 break;
             }

@@ -31,7 +31,8 @@ pub(super) struct Bounds {
     /// There was loss in this round, and in how many ranges.
     pub(super) lossy: bool,
     pub(super) ranges: u32,
-    /// The round ends with a packet sent when at least this much was delivered; `round_start`: this ACK ended one.
+    /// The round ends with a packet sent when at least this much was delivered; `round_start`: this ACK ended
+    /// one.
     round_ends: Bytes,
     pub(super) round_start: bool,
     /// The limits, and the mode of the probe, before an episode that may prove spurious.
@@ -55,8 +56,8 @@ impl Bounds {
         }
     }
 
-    /// `UpdateCongestionSignals` without the bandwidth: once per round, and not during a probe, the short-term limits
-    /// follow what was delivered.
+    /// `UpdateCongestionSignals` without the bandwidth: once per round, and not during a probe, the
+    /// short-term limits follow what was delivered.
     pub(super) fn end_loss_round(&mut self, probes: bool, bandwidth: Rate, window: Bytes) {
         if !self.round_start {
             return;
@@ -107,8 +108,8 @@ impl Bounds {
         self.before = (self.inflight_longterm, self.inflight_shortterm, self.bandwidth_shortterm);
     }
 
-    /// Raises each limit to its saved value after a spurious episode. Returns the mode of the probe that the losses had
-    /// ended.
+    /// Raises each limit to its saved value after a spurious episode. Returns the mode of the probe that the
+    /// losses had ended.
     pub(super) fn undo(&mut self) -> Option<Mode> {
         self.lossy = false;
         self.inflight_longterm = greater(self.inflight_longterm, self.before.0);

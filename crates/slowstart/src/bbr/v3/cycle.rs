@@ -37,8 +37,8 @@ pub(super) struct Cycle {
     pub(super) rounds: u64,
     began: Instant,
     wait: Span,
-    /// For raising `inflight_longterm`: bytes delivered since the last increase, bytes per segment of increase, and
-    /// rounds.
+    /// For raising `inflight_longterm`: bytes delivered since the last increase, bytes per segment of
+    /// increase, and rounds.
     acked: Bytes,
     per_segment: Bytes,
     raised_rounds: u32,
@@ -119,7 +119,8 @@ impl Bbr3 {
 
     fn is_time_to_go_down(&mut self, f: &Facts, a: &Ack, s: Option<&Sample>) -> bool {
         if self.cycle.too_high && self.bounds.inflight_longterm.is_some_and(|b| f.inflight >= b) {
-            // Stop where the last probe lost too much, until that amount has been seen to cause no loss (§5.3.3.6).
+            // Stop where the last probe lost too much, until that amount has been seen to cause no loss
+            // (§5.3.3.6).
             self.cycle.cautious = true;
             return true;
         }
@@ -180,8 +181,8 @@ impl Bbr3 {
         self.cycle.per_segment = (self.state.cwnd / segments).max(f.mss);
     }
 
-    /// Called on loss with the most recently sent packet delivered (`HandleLostPacket`). A probe that lost too much
-    /// sets `inflight_longterm` once, and ends.
+    /// Called on loss with the most recently sent packet delivered (`HandleLostPacket`). A probe that lost
+    /// too much sets `inflight_longterm` once, and ends.
     pub(super) fn on_lost(&mut self, f: &Facts, newest: &Sent) {
         if !self.cycle.samples || !too_high(f, newest) {
             return;
