@@ -10,7 +10,7 @@ use slowstart_lab::report::data::SAMPLES;
 use slowstart_lab::report::decision::{Decision, MARGIN, Terms};
 use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{Drawn, curve, page};
-use slowstart_lab::report::summary::{label, label_of};
+use slowstart_lab::report::summary::label;
 use slowstart_lab::scenario::Study;
 
 /// What differences are judged by.
@@ -32,14 +32,7 @@ impl Judged {
         if !(0.0..=1.0).contains(&self.margin) {
             return Err(format!("margin: found {}, expected 0 to 100 percent", self.margin * 100.0));
         }
-        let labels: Vec<String> =
-            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
-        match &self.baseline {
-            Some(b) if !labels.contains(b) => {
-                Err(format!("baseline: found {b:?}, expected one of the startups: {}", labels.join(", ")))
-            }
-            _ => Ok(()),
-        }
+        self.terms().check(study).map_err(|why| format!("baseline: {why}"))
     }
 
     pub(crate) fn terms(&self) -> Terms<'_> {

@@ -8,7 +8,7 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
 use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Engine, Part, Simulator, Watched, run_jobs};
@@ -16,7 +16,7 @@ use slowstart_lab::harm;
 use slowstart_lab::record::Row;
 use slowstart_lab::report::decision::{Decision, Harm, Terms};
 use slowstart_lab::report::study::{self as report, caveats, title};
-use slowstart_lab::report::summary::{Measure, label_of};
+use slowstart_lab::report::summary::Measure;
 use slowstart_lab::report::verdict;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{self, Study};
@@ -165,14 +165,7 @@ impl How {
         if let Some(why) = unmeasured(engine, study).filter(|_| self.harm) {
             bail!("--harm: {}: {why}", study.path.name);
         }
-        let labels: Vec<String> =
-            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
-        match &self.baseline {
-            Some(b) if !labels.contains(b) => {
-                bail!("--baseline: found {b:?}, expected one of the startups: {}", labels.join(", "))
-            }
-            _ => Ok(()),
-        }
+        self.terms(&[]).check(study).map_err(|why| anyhow!("--baseline: {why}"))
     }
 
     /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little;

@@ -429,15 +429,15 @@ fn each_connection_is_assigned_measured_and_counted_once() {
         assert!(number("rtt_peak") >= number("rtt_mean") && number("rtt_mean") >= 1.0, "{r}");
     }
 
-    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after
-    // the data.
+    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after the
+    // data. Taken from another event they are off by at least half a round trip. A busy machine delays them too.
     let (t100, last) = (|r: &Value| r["milestones_s"][0].as_f64(), |r: &Value| r["last_s"].as_f64());
     let kernel =
         |of: &dyn Fn(&Value) -> Option<f64>| median(rows.iter().map(|r| of(r).expect("a time")).collect());
     let client = |of: &dyn Fn(&Download) -> f64| median(all.iter().map(of).collect());
     let differ = [kernel(&t100) - client(&|d| d.time_100kb_s), kernel(&last) - client(&|d| d.time_last_s)];
     println!("measured: the kernel's times differ from the client's by {differ:?} s in the median");
-    assert!(differ.iter().all(|d| d.abs() < 0.02), "{differ:?}: a tenth of a round trip is 0.02 s");
+    assert!(differ.iter().all(|d| d.abs() < 0.05), "{differ:?}: a quarter of a round trip is 0.05 s");
 
     // Startups of this project tell how they ended; a connection that has resent more than a probe has left
     // its startup.

@@ -6,8 +6,9 @@
 //! results takes its order and its words from here.
 
 use super::order::Order;
-use super::summary::{Measure, Summary, summarise};
+use super::summary::{Measure, Summary, label_of, summarise};
 use crate::record::Row;
+use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
@@ -56,6 +57,20 @@ pub struct Terms<'a> {
 impl Default for Terms<'_> {
     fn default() -> Self {
         Self { baseline: None, margin: MARGIN, harm: &[] }
+    }
+}
+
+impl Terms<'_> {
+    /// # Errors
+    /// No startup of the study has the label of the baseline. The text names what was found and what was expected.
+    pub fn check(&self, study: &Study) -> Result<(), String> {
+        let Some(baseline) = self.baseline else { return Ok(()) };
+        let labels: Vec<String> =
+            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
+        if labels.iter().any(|l| l == baseline) {
+            return Ok(());
+        }
+        Err(format!("found {baseline:?}, expected one of the startups: {}", labels.join(", ")))
     }
 }
 
