@@ -14,14 +14,15 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Run a program over an emulated path on the real clock, with the TCP of the running kernel (root)
+/// Run a program over an emulated path on the real clock (root)
 ///
-/// The program runs at the client's end of the path. The server's end has the address 10.77.0.1
-/// ($SLOWSTART_SERVER) and is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries the
-/// direction from server to client.
+/// The TCP is that of the running kernel. The program runs at the client's end of
+/// the path. The server's end has the address 10.77.0.1 ($SLOWSTART_SERVER) and
+/// is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries
+/// the direction from server to client.
 ///
-/// Exit status: that of the program; 128+N if signal N ended it; 130 after Ctrl-C; 2 if the run is invalid or
-/// the path failed.
+/// Exit status: that of the program; 128+N if signal N ended it; 130 after
+/// Ctrl-C; 2 if the run is invalid or the path failed.
 ///
 /// Examples:
 ///   slowstart emulate "rate=20Mbit rtt=40ms queue=1bdp" -- ping -c 3 10.77.0.1

@@ -27,15 +27,17 @@ const TRACES: usize = 9;
 
 /// Make a path file out of captures, qlogs and kernel logs
 ///
-/// Each transfer gives a path: rate and its variation, base RTT, waves of delay, ACK slots, jitter, queue and
-/// loss. Each value stands below a comment with its interval and what it rests on; where a transfer shows a
-/// lower bound only, the comment says so. Several transfers give an ensemble, of which every run draws one.
-/// FILE is a capture (pcap, pcapng, snoop), a qlog or a kernel log of ACKs (CSV), as for `slowstart replay`;
-/// - is standard input.
+/// Each transfer gives a path: rate and its variation, base RTT, waves of delay,
+/// ACK slots, jitter, queue and loss. Each value stands below a comment with its
+/// interval and what it rests on; where a transfer shows a lower bound only, the
+/// comment says so. Several transfers give an ensemble, of which every run draws
+/// one. FILE is a capture (pcap, pcapng, snoop), a qlog or a kernel log of ACKs
+/// (CSV), as for `slowstart replay`; - is standard input.
 ///
-/// With --trace the rate follows time: Mahimahi traces beside the path file, of which every run draws one.
-/// Where no packet waited for the link the rate is not known, and the traces of a transfer differ there;
-/// those of several transfers are also stretched by what lies between one transfer and the next.
+/// With --trace the rate follows time: Mahimahi traces beside the path file, of
+/// which every run draws one. Where no packet waited for the link the rate is not
+/// known, and the traces of a transfer differ there; those of several transfers
+/// are also stretched by what lies between one transfer and the next.
 ///
 /// Examples:
 ///   slowstart fit scenarios/captures/download.pcapng.gz > path.toml && slowstart compare path.toml

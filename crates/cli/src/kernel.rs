@@ -14,11 +14,11 @@ use slowstart_linux::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Startups in the running Linux kernel: load, list, select, watch, remove, and trials among real
-/// connections.
+/// Startups in the running Linux kernel: load, list, select, watch and trials
 ///
-/// Loading changes no default. A connection uses a startup if its program asks for it
-/// (TCP_CONGESTION), if its cgroup was selected, or if --default made it the default.
+/// Loading changes no default. A connection uses a startup if its program asks
+/// for it (TCP_CONGESTION), if its cgroup was selected, or if --default made it
+/// the default.
 ///
 /// Examples:
 ///   slowstart kernel load search --pin
@@ -36,7 +36,8 @@ enum Command {
     Load(Load),
     /// Removes a pinned startup; connections that use it keep it until they close
     ///
-    /// Restores the default where it was the default. Fails if a process holds it: stop that process instead.
+    /// Restores the default where it was the default. Fails if a process holds it:
+    /// stop that process instead.
     ///
     /// Examples:
     ///   slowstart kernel unload search

@@ -11,10 +11,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Path memory: what connections left for the next ones on their paths, for careful-resume and stateful.
+/// Path memory: what connections left for the next ones on their paths
 ///
-/// An entry is of a prefix of the peer's address and of a port or cgroup; `kernel load` sets
-/// which. A connection that begins takes the entry, and leaves its own when it ends.
+/// It is used by careful-resume and stateful. An entry is of a prefix of the
+/// peer's address and of a port or cgroup; `kernel load` sets which. A connection
+/// that begins takes the entry, and leaves its own when it ends.
 ///
 /// Examples:
 ///   slowstart kernel memory list

@@ -22,11 +22,13 @@ const CLAIMS: &str = "claims.jsonl";
 
 /// Run the experiments of the papers and state which of their claims hold
 ///
-/// ID is an experiment of `--list`, a paper (all of its experiments), or a file (`my.toml`).
+/// ID is an experiment of `--list`, a paper (all of its experiments), or a file
+/// (`my.toml`).
 ///
-/// The exit status is 1 if a verdict is not the recorded one. Verdicts are recorded for seed 1; with another
-/// seed the exit status is 1 only if a verdict is the opposite of the recorded one (holds instead of differs,
-/// or differs instead of holds).
+/// The exit status is 1 if a verdict is not the recorded one. Verdicts are
+/// recorded for seed 1; with another seed the exit status is 1 only if a verdict
+/// is the opposite of the recorded one (holds instead of differs, or differs
+/// instead of holds).
 ///
 /// Examples:
 ///   slowstart reproduce --list

@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Tells which startup serves the users of a service best: a controlled experiment among its own
-/// connections, until Ctrl-C.
+/// A controlled experiment among a service's own connections, until Ctrl-C
 ///
-/// Each new connection of the cgroup is assigned to an arm at random, when it is established. The
-/// first arm is the control. Connections whose program asks for a congestion control are left
-/// alone. The intervals hold however often one looks (docs/guide/trial.md). When the trial ends, in any
-/// way, new connections use what they used before.
+/// It tells which startup serves the users best. Each new connection of the
+/// cgroup is assigned to an arm at random, when it is established. The first arm
+/// is the control. Connections whose program asks for a congestion control are
+/// left alone. The intervals hold however often one looks (docs/guide/trial.md).
+/// When the trial ends, in any way, new connections use what they used before.
 ///
 /// Examples:
 ///   slowstart kernel trial --cgroup /sys/fs/cgroup/system.slice/nginx.service \

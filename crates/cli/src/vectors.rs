@@ -8,11 +8,13 @@ use std::io::{self, BufWriter, Write};
 
 /// Print what startups do, event by event, to check an implementation in another language
 ///
-/// JSON lines. Each startup runs through the same nine connections over 10 Mbit/s and 50 ms: a deep and a
-/// shallow queue, marks, an application that sends little, an idle time, a timeout, a spurious loss, a known
-/// path, a lost SYN. The first line of a connection has its name, the startup, the avoidance, the packet size
-/// and the initial window. Each further line is one call of the controller: the event, the facts that
-/// changed, its arguments, and the window, threshold, pacing, timer and exit after it. Sizes are bytes, times
+/// JSON lines. Each startup runs through the same nine connections over 10 Mbit/s
+/// and 50 ms: a deep and a shallow queue, marks, an application that sends
+/// little, an idle time, a timeout, a spurious loss, a known path, a lost SYN.
+/// The first line of a connection has its name, the startup, the avoidance, the
+/// packet size and the initial window. Each further line is one call of the
+/// controller: the event, the facts that changed, its arguments, and the window,
+/// threshold, pacing, timer and exit after it. Sizes are bytes, times
 /// nanoseconds, rates bit/s.
 ///
 /// Examples:

@@ -20,11 +20,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// Shows connections and how their startups end, whatever their congestion control, until
-/// Ctrl-C (or q).
+/// Show connections and how their startups end, until Ctrl-C (or q)
 ///
-/// Without a terminal, or with --json, prints one line for each startup that ended and each
-/// connection that closed.
+/// It shows those of every congestion control. Without a terminal, or with
+/// --json, prints one line for each startup that ended and each connection that
+/// closed.
 ///
 /// Examples:
 ///   slowstart kernel watch

@@ -49,12 +49,12 @@ const UNLIKE: f64 = 0.25;
 /// Share of intervals of a trial that may be wrong.
 const ALPHA: f64 = 0.05;
 
-/// Say which startup would serve the users of recorded connections best, how sure that is, and what to do
-/// next
+/// Say which startup would serve the users of recorded connections best
 ///
-/// FILE is anything that `slowstart replay` reads; captures made at the server tell most. Of a folder, all
-/// files are read. Each transfer that filled its path gives a path; the startups run over these paths, and
-/// are compared with the one in use.
+/// It also says how sure that is, and what to do next. FILE is anything that
+/// `slowstart replay` reads; captures made at the server tell most. Of a folder,
+/// all files are read. Each transfer that filled its path gives a path; the
+/// startups run over these paths, and are compared with the one in use.
 ///
 /// Examples:
 ///   slowstart advise captures/

@@ -29,14 +29,17 @@ use std::path::{Path, PathBuf};
 
 /// Find when recorded connections left slow start, and when each startup would have
 ///
-/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a measurement of M-Lab (NDT7,
-/// tcp-info), iperf3 or flent, the text of iperf3 or nuttcp, the output of `ss -tin`, a trace of
-/// `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or zstd.
-/// `-` is standard input. Of a folder, all files are read, also those in folders within it. A file that
-/// cannot be read is reported and passed over; the exit status is then 2.
+/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a
+/// measurement of M-Lab (NDT7, tcp-info), iperf3 or flent, the text of iperf3 or
+/// nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or
+/// kernel events of this program; plain, or compressed by gzip or zstd. `-` is
+/// standard input. Of a folder, all files are read, also those in folders within
+/// it. A file that cannot be read is reported and passed over; the exit status is
+/// then 2.
 ///
-/// With `--out STORE` several files, or a folder, are read by all processors into a store: one row a
-/// transfer, in Parquet. Started again, only files that are missing or have changed are read.
+/// With `--out STORE` several files, or a folder, are read by all processors into
+/// a store: one row a transfer, in Parquet. Started again, only files that are
+/// missing or have changed are read.
 ///
 /// Examples:
 ///   slowstart replay scenarios/captures/download.pcapng.gz

@@ -53,12 +53,14 @@ struct List {
 
 /// Run a suite and print its table in Markdown
 ///
-/// It judges startups, or a whole stack as it is: --serve and --fetch run at the ends of each path on the
-/// real clock (root). Both are shell commands. The file that is to be fetched is
-/// $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose address is $SLOWSTART_SERVER.
+/// It judges startups, or a whole stack as it is: --serve and --fetch run at the
+/// ends of each path on the real clock (root). Both are shell commands. The file
+/// that is to be fetched is $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose
+/// address is $SLOWSTART_SERVER.
 ///
-/// The exit status is 1 if a criterion is not met (with `--against-baseline`: if something became worse), and
-/// 2 if the suite could not run. The same seed gives the same report at virtual time.
+/// The exit status is 1 if a criterion is not met (with `--against-baseline`: if
+/// something became worse), and 2 if the suite could not run. The same seed gives
+/// the same report at virtual time.
 ///
 /// Examples:
 ///   slowstart suite run --startup search,hystart++ --html suite.html

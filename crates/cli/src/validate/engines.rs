@@ -16,10 +16,11 @@ use slowstart_lab::validate::kernel::{Cell, Figure, Ran, compare};
 use slowstart_lab::validate::page::{self, Held};
 use std::path::{Path, PathBuf};
 
-/// Compare the simulator with the running Linux kernel over 71 cells, each a path and a congestion control.
+/// Compare the simulator with the running Linux kernel over 71 cells
 ///
-/// Each cell runs five times on the running kernel behind an emulated path, and five times in the simulator
-/// with the same seeds. Needs root and about an hour. Exit status 1 if a cell differs.
+/// A cell is a path and a congestion control. Each cell runs five times on the
+/// running kernel behind an emulated path, and five times in the simulator with
+/// the same seeds. Needs root and about an hour. Exit status 1 if a cell differs.
 ///
 /// Examples:
 ///   slowstart validate kernel --cell "100M-10ms-1 cubic"
@@ -31,10 +32,11 @@ pub(crate) struct Kernel {
     cells: Cells,
 }
 
-/// Compare two engines over the cells of `validate kernel`: each figure of the first with the range of the
-/// second's runs.
+/// Compare two engines over the cells of `validate kernel`
 ///
-/// A cell that one of them cannot run is skipped, and named. Exit status 1 if a cell differs.
+/// It prints each figure of the first with the range of the second's runs. A cell
+/// that one of them cannot run is skipped, and named. Exit status 1 if a cell
+/// differs.
 ///
 /// Examples:
 ///   slowstart validate engines sim quic:quinn --cell "20M-40ms-1"

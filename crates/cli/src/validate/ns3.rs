@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 /// Compare the simulator with ns-3 over dumbbell topologies.
 ///
-/// ns-3 is the Python package `ns3` (pip install ns3); where it is not installed, this says so and exits with
-/// status 0.
+/// ns-3 is the Python package `ns3` (pip install ns3); where it is not installed,
+/// this says so and exits with status 0.
 ///
 /// Examples:
 ///   slowstart validate ns3
