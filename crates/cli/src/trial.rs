@@ -2,16 +2,14 @@
 
 use crate::output::{color, note, print};
 use crate::replay::warn;
-use crate::trial_output::{TrialFolder, json, metrics, table};
+use crate::trial_output::{TrialFolder, metrics, table};
 use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
-use slowstart_linux::{
-    Capability, KernelError, RunningTrial, TrialCounts, TrialRecord, TrialSpec, drop_privileges,
-};
+use slowstart_linux::{Capability, KernelError, RunningTrial, TrialRecord, TrialSpec, drop_privileges};
 use slowstart_trial::plan::seed_of_server;
-use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial};
+use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial, TrialCounts, TrialResult};
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -147,6 +145,13 @@ struct Request {
     aa: Option<Duration>,
     duration: Option<Duration>,
     every: Duration,
+}
+
+impl Request {
+    /// Returns what is written of the result after this time.
+    fn result<'a>(&self, analysis: &'a Analysis, counts: &'a TrialCounts, seconds: f64) -> TrialResult<'a> {
+        TrialResult { seed: self.plan.seed(), seconds, counts, rows_missing: None, analysis }
+    }
 }
 
 impl TrialArgs {
@@ -356,7 +361,7 @@ impl Conductor<'_> {
         for outcome in state.trial.open() {
             folder.write(state.trial.plan(), outcome, false, false);
         }
-        folder.finish(&analysis, &json(&analysis, &counts, self.request.plan.seed(), seconds)?).and(shown)
+        folder.finish(&self.request.result(&analysis, &counts, seconds)).and(shown)
     }
 
     /// Adds what was read since the last call.
@@ -469,7 +474,8 @@ impl Conductor<'_> {
             }
         }
         if self.args.json {
-            return print(&json(&analysis, &counts, self.request.plan.seed(), seconds)?.to_string());
+            let result = self.request.result(&analysis, &counts, seconds);
+            return print(&serde_json::to_string(&result)?);
         }
         let all: u64 = analysis.arms.iter().map(|a| a.connections).sum();
         print(&format!("after {seconds:.0} s, {all} connections:\n{}", table(&analysis, &counts, color())))

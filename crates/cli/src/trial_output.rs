@@ -4,10 +4,10 @@ use crate::folder::{claim, write_whole};
 use crate::replay::warn;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use slowstart_linux::TrialCounts;
 use slowstart_trial::page::{effect_text, unit, value_text};
-use slowstart_trial::{Analysis, Measure, Outcome, Plan, Statistics, page};
+use slowstart_trial::{
+    Analysis, ConnectionRow, Measure, Outcome, Plan, Statistics, TrialCounts, TrialResult, page,
+};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -91,22 +91,6 @@ pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
         );
     }
     text
-}
-
-/// The result as one JSON object.
-pub(crate) fn json(a: &Analysis, counts: &TrialCounts, seed: u64, seconds: f64) -> Result<Value> {
-    let mut value = serde_json::to_value(a)?;
-    value["seed"] = json!(seed);
-    value["seconds"] = json!(seconds);
-    value["counts"] = json!({
-        "assigned": counts.assigned,
-        "outside": counts.outside,
-        "own_choice": counts.own_choice,
-        "refused": counts.refused,
-        "without_storage": counts.without_storage,
-        "lost_records": counts.lost_records,
-    });
-    Ok(value)
 }
 
 /// The counters in the text format of Prometheus.
@@ -207,13 +191,8 @@ impl TrialFolder {
     }
 
     fn put(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
-        let mut row = serde_json::to_value(outcome)?;
-        row["arm"] = json!(plan.arms()[outcome.arm].name);
-        row["unit"] = json!(format!("{:016x}", outcome.unit));
-        row["prefix"] = json!(format!("{:016x}", outcome.prefix));
-        row["a_a"] = json!(a_a);
-        row["closed"] = json!(closed);
-        let line = format!("{row}\n");
+        let row = ConnectionRow::new(&plan.arms()[outcome.arm].name, outcome, a_a, closed);
+        let line = serde_json::to_string(&row)? + "\n";
         if let Err(e) = self.rows.write_all(line.as_bytes()) {
             let _ = self.rows.set_len(self.len).and_then(|()| self.rows.seek(SeekFrom::Start(self.len)));
             return Err(e).with_context(|| format!("write {ROWS}"));
@@ -232,14 +211,13 @@ impl TrialFolder {
     }
 
     /// Writes result and page. Fails if that, or a row before, could not be written.
-    pub(crate) fn finish(self, analysis: &Analysis, result: &Value) -> Result<()> {
-        let mut result = result.clone();
-        result["rows_missing"] = json!(self.missing);
+    pub(crate) fn finish(self, result: &TrialResult<'_>) -> Result<()> {
+        let result = TrialResult { rows_missing: Some(self.missing), ..result.clone() };
         let put = |name: &str, text: String| {
             write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
         };
-        let written = put("result.json", format!("{result:#}\n"));
-        put("report.html", page::html(analysis, &crate::output::command())).and(written)?;
+        let written = put("result.json", serde_json::to_string_pretty(&result)? + "\n");
+        put("report.html", page::html(result.analysis, &crate::output::command())).and(written)?;
         match self.failed {
             Some(e) => Err(e.context(format!(
                 "--out: {} rows are missing; the result counts every connection",

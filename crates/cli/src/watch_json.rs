@@ -15,30 +15,51 @@ use std::net::IpAddr;
 const INFINITE: u32 = 0x7fff_ffff;
 
 /// One line. Windows are in segments; where the event changes them, before the event.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct Line<'a> {
+    /// The connection: its socket, hexadecimal. Another connection may have it later.
     sk: String,
+    /// The time, in nanoseconds of the monotonic clock.
     now_ns: u64,
+    /// What happened: `begin`, `ack`, `loss`, `timeout`, `exit`, `end` and others, or `sample`.
     kind: &'a str,
+    /// The congestion control of the connection.
     control: &'a str,
+    /// The address of the peer.
+    #[cfg_attr(test, schemars(with = "String"))]
     daddr: IpAddr,
+    /// The port of the peer.
     dport: u16,
+    /// The local port.
     sport: u16,
+    /// Bytes of a segment.
     mss: u32,
+    /// cwnd, in segments.
     cwnd: u32,
+    /// ssthresh, in segments; null if it is infinite.
     ssthresh: Option<u32>,
+    /// cwnd after the event, in segments.
     cwnd_after: u32,
+    /// Segments in flight.
     inflight: u32,
+    /// Bytes acknowledged since the connection began.
     acked_bytes: u64,
+    /// Bytes that were sent once, since the connection began.
     next: u64,
+    /// Bytes that were sent, with those sent again.
     sent_bytes: u64,
     /// Bytes per second.
     pacing_rate: u64,
+    /// SRTT, in microseconds.
     srtt_us: u32,
+    /// The least RTT, in microseconds.
     min_rtt_us: u32,
+    /// Segments that were sent again.
     retransmitted: u32,
     /// True if the startup had not ended before the event.
     asked: bool,
+    /// The reason of the exit; `none` if the event ends no startup.
     why: &'a str,
     #[serde(flatten)]
     ack: Option<ControlFields>,
@@ -47,19 +68,28 @@ struct Line<'a> {
 }
 
 /// Fields that only a control of this project reports.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct ControlFields {
+    /// The initial window, in segments.
     iw: u32,
+    /// Segments that the event acknowledged.
     acked: u32,
+    /// The RTT sample of the event, in microseconds; 0 without one.
     rtt_us: u32,
+    /// True if cwnd limited the sender.
     limited: bool,
+    /// ssthresh after the event, in segments; null if it is infinite.
     ssthresh_after: Option<u32>,
 }
 
 /// Fields that only the tracepoints report.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct TracepointFields<'a> {
+    /// The phase that the kernel's state shows.
     phase: &'a str,
+    /// Timeouts so far.
     timeouts: u32,
     /// Time of the exit, in seconds since the connection was first seen, and cwnd then, in segments.
     exit_s: Option<f64>,
@@ -154,11 +184,13 @@ pub(crate) fn tracepoint_record(f: &Flow, why: &str, begins: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowstart_lab::schema as schemas;
     use slowstart_linux::{ExitReason, Kind};
     use slowstart_replay::analysis::{Findings, Keep};
     use slowstart_replay::events::replay;
     use slowstart_replay::observer::Candidate;
     use slowstart_replay::transfer::Transfer;
+    use std::path::Path;
 
     const PEER: &str = "2001:db8::7";
 
@@ -226,11 +258,26 @@ mod tests {
         all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect()
     }
 
+    /// Rows of lines that conform to the schema.
     fn rows(text: &str) -> Vec<(Transfer, Option<Findings>)> {
+        conform(text);
         let mut rows = Vec::new();
         replay(text.as_bytes(), &candidates().into(), Keep::default(), |t, f| rows.push((t, f)))
             .expect("events");
         rows
+    }
+
+    /// Fails if a line is not one of the schema, which is that of the types.
+    fn conform(text: &str) {
+        let schema = schemas::text::<Line<'_>>("watch", &[]);
+        schemas::hold(&schema, &Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/watch.json"));
+        let schema = serde_json::from_str(&schema).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a JSON Schema");
+        for line in text.lines() {
+            let line = serde_json::from_str(line).expect("JSON");
+            let wrong: Vec<String> = validator.iter_errors(&line).map(|e| e.to_string()).collect();
+            assert!(wrong.is_empty(), "{wrong:#?}\n{line}");
+        }
     }
 
     #[test]

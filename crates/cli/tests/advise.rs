@@ -1,5 +1,8 @@
 //! `slowstart advise` over captures of simulated transfers, whose paths are known.
 
+mod conform;
+
+use conform::conform;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +34,9 @@ fn captures(name: &str, startup: &str, size: &str, paths: &[String]) -> PathBuf 
 fn advice(dir: &Path, more: &[&str]) -> Value {
     let done = slowstart(&[&["advise", dir.to_str().expect("text"), "--json"], more].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    serde_json::from_slice(&done.stdout).expect("JSON")
+    let text = String::from_utf8(done.stdout).expect("text");
+    conform(&text, include_str!("../schema/advice.json"));
+    serde_json::from_str(&text).expect("JSON")
 }
 
 /// Links with a long round trip, which hystart leaves too early, and with a deep queue, which the transfer

@@ -4,14 +4,17 @@
 #![cfg(feature = "kernel")]
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
+mod conform;
 mod jumping_clock;
 mod works;
 
+use conform::conform;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use serde_json::Value;
 use slowstart_linux::Verb;
+use slowstart_trial::written::{CONNECTION_SCHEMA, RESULT_SCHEMA};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
@@ -414,8 +417,10 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     let rows = rows(&out);
     let of = |arm: &str| rows.iter().filter(|r| r["arm"] == arm).count();
     assert_eq!((rows.len(), of("cubic"), of("search")), (40, used["cubic"], used[search]));
+    conform(&fs::read_to_string(out.join("connections.jsonl")).expect("written"), CONNECTION_SCHEMA);
     let result: Value =
         serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");
+    conform(&result.to_string(), RESULT_SCHEMA);
     let zero = ["outside", "own_choice", "refused", "without_storage", "lost_records"];
     assert!(zero.iter().all(|k| result["counts"][k] == 0), "{}", result["counts"]);
     assert_eq!(result["counts"]["assigned"], serde_json::json!([used["cubic"], used[search]]));

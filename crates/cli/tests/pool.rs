@@ -1,7 +1,11 @@
 //! `slowstart trial pool` on folders of trials that never ran: their statistics are made here.
 
+mod conform;
+
+use conform::conform;
 use serde_json::Value;
 use slowstart_lab::random::Stream;
+use slowstart_trial::written::POOLED_SCHEMA;
 use slowstart_trial::{Arm, Guard, Measure, Outcome, Plan, Stratify, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,6 +95,7 @@ fn servers_that_agree_give_one_answer_on_screen_page_and_as_json() {
 
     let one = pool(&dir.0, &["a", "b", "c", "--json"]);
     let value: Value = serde_json::from_slice(&one.stdout).expect("JSON");
+    conform(&value.to_string(), POOLED_SCHEMA);
     let estimate = value["comparisons"][0]["effect"]["estimate"].as_f64().expect("a number");
     assert!((estimate + 0.3).abs() < 0.02, "{estimate}");
     let other = pool(&dir.0, &["c", "a", "b", "--json"]);

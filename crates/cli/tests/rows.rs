@@ -1,5 +1,8 @@
 //! What is written conforms to the JSON Schemas, and CSV has their columns.
 
+mod conform;
+
+use conform::conform;
 use serde_json::Value;
 use slowstart_lab::columns::{Kind, columns};
 use slowstart_lab::record::{
@@ -11,6 +14,7 @@ use slowstart_replay::fit::{self, FIT_SCHEMA};
 use slowstart_replay::transfer::{self, TRANSFER_SCHEMA, Transfer};
 use slowstart_suite::report::REPORT_SCHEMA;
 use slowstart_suite::run::Report;
+use slowstart_trial::{ConnectionRow, Pooled, TrialResult};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -44,22 +48,9 @@ fn the_schemas_are_those_of_the_types() {
     hold(&text::<fit::Row<'_>>("fit", &[]), &crates.join("replay/schema/fit.json"));
     hold(&text::<GameRow>("game", fields::<GameRow>()), &crates.join("league/schema/game.json"));
     hold(&text::<Report>("report", fields::<Report>()), &crates.join("suite/schema/report.json"));
-}
-
-/// Each line conforms; returns the top-level keys that occur.
-fn conform(lines: &str, schema: &str) -> BTreeSet<String> {
-    let schema: Value = serde_json::from_str(schema).expect("a schema in JSON");
-    jsonschema::meta::validate(&schema).expect("a JSON Schema");
-    let validator = jsonschema::validator_for(&schema).expect("a JSON Schema");
-    let mut keys = BTreeSet::new();
-    for line in lines.lines() {
-        let row: Value = serde_json::from_str(line).expect("JSON");
-        let wrong: Vec<String> =
-            validator.iter_errors(&row).map(|e| format!("{}: {e}", e.instance_path())).collect();
-        assert!(wrong.is_empty(), "{wrong:#?}\n{line}");
-        keys.extend(row.as_object().expect("an object").keys().cloned());
-    }
-    keys
+    hold(&text::<ConnectionRow<'_>>("connection", &[]), &crates.join("trial/schema/connection.json"));
+    hold(&text::<TrialResult<'_>>("result", &[]), &crates.join("trial/schema/result.json"));
+    hold(&text::<Pooled>("pooled", &[]), &crates.join("trial/schema/pooled.json"));
 }
 
 fn properties(schema: &str) -> BTreeSet<String> {

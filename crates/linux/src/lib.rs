@@ -48,9 +48,10 @@ pub use load::{Held, Spec, Unloaded, load, load_as, load_pinned, unload};
 pub use memory::{Memory, MemoryConfig, MemoryEntry, MemoryScope, memories};
 pub use privileges::{Capability, drop_privileges};
 pub use select::{PinnedSelection, Selection, SelectionState, list_selections, select, unselect};
+pub use slowstart_trial::TrialCounts;
 pub use study::KERNEL_CONTROLS;
 pub use table::{Control, TABLE};
-pub use trial::{RunningTrial, TrialCounts, TrialReader, TrialRecord, TrialSpec};
+pub use trial::{RunningTrial, TrialReader, TrialRecord, TrialSpec};
 
 /// The folder of the build with the objects for bpftool, each with default parameters and CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");

@@ -16,7 +16,7 @@ use crate::study::KERNEL_CONTROLS;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 use slowstart_trial::outcome::unit_of_prefix;
 use slowstart_trial::plan::MAX_ARMS;
-use slowstart_trial::{Exit, Outcome, Plan};
+use slowstart_trial::{Exit, Outcome, Plan, TrialCounts};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -47,24 +47,6 @@ pub struct TrialSpec<'a> {
     pub a_a: bool,
     /// Count what would be assigned, and change nothing.
     pub dry: bool,
-}
-
-/// Numbers of connections since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrialCounts {
-    /// Assigned to each arm.
-    pub assigned: Vec<u64>,
-    /// In no arm, because the shares are less than 100 %, or in one that was ended.
-    pub outside: u64,
-    /// Whose program, or another selection, chose the congestion control, before the connection was assigned
-    /// or later.
-    pub own_choice: u64,
-    /// For which the kernel did not set the congestion control.
-    pub refused: u64,
-    /// For which there was no memory.
-    pub without_storage: u64,
-    /// Records that were lost because the ring was full.
-    pub lost_records: u64,
 }
 
 /// What is known of one connection, at a milestone or when it closed.

@@ -26,6 +26,7 @@ pub const MOST_CONNECTIONS: usize = 1_000_000;
 const PREFIX_STRATA: usize = 8;
 
 /// An arm that was ended.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ended {
     /// The guardrail that it crossed.
@@ -54,6 +55,7 @@ pub struct Trial {
 }
 
 /// What is known of one arm.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmSummary {
     /// The name of the arm.
@@ -80,6 +82,7 @@ pub struct ArmSummary {
 }
 
 /// One arm compared with the first by one measure.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The name of the arm that is compared.
@@ -95,6 +98,7 @@ pub struct Comparison {
 }
 
 /// How many connections the trial needs for an effect.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed {
     /// The arm, compared with the control.
@@ -109,6 +113,7 @@ pub struct Needed {
 }
 
 /// How soon a guardrail ends an arm that has twice the permitted measure.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopDelay {
     /// The guardrail as it was written.
@@ -123,6 +128,7 @@ pub struct StopDelay {
 }
 
 /// All that a trial shows at one time.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
     /// The measure that the trial was started for.

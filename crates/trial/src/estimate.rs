@@ -112,13 +112,15 @@ impl Sums {
 }
 
 /// The ratio of two arms' means less 1: -0.2 is 20 % less.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     /// The estimate, in the unit of the measure.
     pub estimate: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval; infinite if the control's mean may be zero.
+    /// Upper end of the interval; infinite if the control's mean may be zero, which JSON has as null.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub high: f64,
     /// Standard error of the contrast times the square root of the number of units, relative to the control's
     /// mean.

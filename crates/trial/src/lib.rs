@@ -11,6 +11,7 @@
 //! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
 //! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
 //!   [`pool_page`]: the same as a page
+//! - [`written`]: the rows and the result of a trial as JSON
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures
 //! outcomes. The same functions run on simulated populations whose truth is known (`tests/populations.rs`),
@@ -28,6 +29,7 @@ pub mod pool_page;
 pub mod quantile;
 pub mod sequence;
 pub mod statistics;
+pub mod written;
 
 pub use analysis::{Analysis, ArmSummary, Comparison, Trial};
 pub use guard::Guard;
@@ -35,3 +37,4 @@ pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
 pub use plan::{Arm, Plan, PlanError, Share};
 pub use pool::{Pooled, Server, pool};
 pub use statistics::Statistics;
+pub use written::{ConnectionRow, TrialCounts, TrialResult};

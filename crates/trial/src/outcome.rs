@@ -8,6 +8,7 @@ use std::fmt;
 pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 
 /// How a startup ended.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Exit {
     /// The reason: that of the startup's own object where it tells, otherwise what the kernel's state shows.
@@ -20,13 +21,18 @@ pub struct Exit {
 
 /// One connection. Times are active times: from the first data that was sent, without the times at which the
 /// connection had nothing to send and nothing to be acknowledged.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The number of its arm in the plan.
+    /// The number of its arm in the plan. What is written has its name.
+    #[serde(skip)]
     pub arm: usize,
-    /// The unit of assignment: the connection, or the client's prefix as [`unit_of_prefix`] returns it.
+    /// The unit of assignment: the connection, or the client's prefix as [`unit_of_prefix`] returns it. It is
+    /// written as text, since many readers of JSON round such numbers.
+    #[serde(skip)]
     pub unit: u64,
     /// The client's prefix, as [`unit_of_prefix`] returns it.
+    #[serde(skip)]
     pub prefix: u64,
     /// RTT of the handshake, in seconds, which no arm can influence; `None` if it is not known, as of TCP
     /// Fast Open, where a connection is assigned before the handshake is complete.
@@ -59,6 +65,7 @@ pub fn unit_of_prefix(salt: &[u8; 32], prefix: &[u8; 16]) -> u64 {
 }
 
 /// A measure by which arms are compared. Of each, less is better.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {

@@ -71,6 +71,7 @@ pub enum PoolError {
 }
 
 /// The effect of an arm against the control on one server.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerEffect {
     /// The name of the server.
@@ -83,6 +84,7 @@ pub struct ServerEffect {
 }
 
 /// How the effects of servers differ. For one look.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Heterogeneity {
     /// Servers with enough units.
@@ -103,6 +105,7 @@ pub struct Heterogeneity {
 }
 
 /// Two arms compared over all servers.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PooledComparison {
     /// The name of the arm that is compared.
@@ -120,6 +123,7 @@ pub struct PooledComparison {
 }
 
 /// What is known of one arm over all servers.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PooledArm {
     /// The name of the arm.
@@ -137,6 +141,7 @@ pub struct PooledArm {
 }
 
 /// What is known of one server.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerSummary {
     /// The name of the server.
@@ -154,6 +159,7 @@ pub struct ServerSummary {
 }
 
 /// All that the trials of a fleet show at one time.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pooled {
     /// The measure that the trials were started for.
@@ -430,10 +436,15 @@ fn notes(servers: &[ServerSummary], arms: &[PooledArm], comparisons: &[PooledCom
         }
     }
     for c in comparisons {
-        for s in c.servers.iter().filter(|s| s.disagrees) {
+        let disagree: Vec<&str> =
+            c.servers.iter().filter(|s| s.disagrees).map(|s| s.server.as_str()).collect();
+        if !disagree.is_empty() {
             notes.push(format!(
-                "{}: its effect of {} against {} on {} is not that of the other servers",
-                s.server, c.arm, c.with, c.measure
+                "{} against {} on {}: not the effect of the other servers on {}",
+                c.arm,
+                c.with,
+                c.measure,
+                disagree.join(", ")
             ));
         }
     }

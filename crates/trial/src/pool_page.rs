@@ -13,12 +13,12 @@ pub fn heterogeneity_text(h: &Heterogeneity) -> String {
         || "too few servers to say what one more would have".to_string(),
         |[low, high]| format!("one more server like these: {} to {}", percent(low), percent(high)),
     );
+    let p = if h.p < 0.001 { "p < 0.001".to_string() } else { format!("p {:.3}", h.p) };
     format!(
-        "{} servers: I² {:.0} %, Q {:.1} (p {:.3}); mean of servers {} ({} to {}); {next}",
+        "{} servers: I² {:.0} %, Q {:.1} ({p}); mean of servers {} ({} to {}); {next}",
         h.servers,
         h.i_squared * 100.0,
         h.q,
-        h.p,
         percent(h.mean[0]),
         percent(h.mean[1]),
         percent(h.mean[2]),
@@ -28,6 +28,8 @@ pub fn heterogeneity_text(h: &Heterogeneity) -> String {
 /// Width of the drawing of an interval, in pixels.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 18.0;
+/// Width of the axis within it, so that marks at its ends are whole.
+const AXIS: f64 = WIDTH - 12.0;
 
 /// Draws the estimates of a comparison on one axis, a line each: servers, then all of them.
 fn forest(c: &PooledComparison) -> Markup {
@@ -40,7 +42,7 @@ fn forest(c: &PooledComparison) -> Markup {
     let finite = |v: f64| v.is_finite().then_some(v);
     let ends = rows.iter().filter_map(|(_, e)| *e).flat_map(|e| [finite(e.low), finite(e.high)]);
     let largest = ends.flatten().fold(0.1_f64, |a, v| a.max(v.abs())).min(2.0);
-    let x = |v: f64| (v.clamp(-largest, largest) / largest + 1.0) * WIDTH / 2.0;
+    let x = |v: f64| v.clamp(-largest, largest) / largest * AXIS / 2.0 + WIDTH / 2.0;
     let line = |e: &Effect, all: bool| {
         let (low, high, at) = (x(e.low), x(e.high), x(e.estimate));
         let (middle, zero, size) = (HEIGHT / 2.0, WIDTH / 2.0, if all { 5.0 } else { 3.5 });

@@ -16,6 +16,7 @@ const RESAMPLES: usize = 400;
 const MOST_UNITS: usize = 4000;
 
 /// A quantile and its 95 % interval.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Quantile {
     /// Which: 0.5 is the median.

@@ -90,13 +90,16 @@ pub(crate) struct Advise {
 }
 
 /// A difference as a program reads it.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Serialize)]
 struct Effect {
     /// `better`, `worse`, `none` or `not shown`.
     is: &'static str,
-    /// Median and 95 % interval.
+    /// The median.
     median: f64,
+    /// Lower end of its 95 % interval.
     low: f64,
+    /// Upper end of its 95 % interval.
     high: f64,
 }
 
@@ -113,18 +116,26 @@ impl From<Difference> for Effect {
 }
 
 /// What an initial window does, against the first of [`INITIAL_WINDOWS`].
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Serialize)]
 struct InitialWindow {
+    /// The initial window.
     segments: u32,
+    /// The change of the time, percent; null for the window that it is compared with.
     time_percent: Option<Effect>,
+    /// The change of the packets lost during startup; null likewise.
     lost_packets: Option<Effect>,
 }
 
 /// The advice.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Serialize)]
 struct Advice {
+    /// The version of the schema.
     schema: u32,
+    /// The version of the program.
     version: &'static str,
+    /// What was read.
     recorded: Recorded,
     /// The startup in use.
     in_use: String,
@@ -139,14 +150,17 @@ struct Advice {
     /// Connections of both arms of a trial together that find this difference with a probability of 80 %;
     /// null if none.
     trial_connections: Option<u64>,
+    /// What initial windows do.
     initial_windows: Vec<InitialWindow>,
     /// The largest that is no worse in losses, in segments.
     largest_initial_window: Option<u32>,
     /// What `tcp_slow_start_after_idle=0` changes in the median time of a browser's objects, percent.
     without_idle_restart_percent: Option<Effect>,
-    /// Sentences.
+    /// The advice in one sentence.
     verdict: String,
+    /// How sure it is and what would make it surer, a sentence each.
     sure: Vec<String>,
+    /// What to run next.
     commands: Vec<String>,
 }
 
@@ -605,4 +619,16 @@ fn page(study: &Study, rows: &[Row], harm: &[Harm], base: &str, a: &Advice) -> S
         data: None,
         caveats: &notes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_lab::schema::{hold, text};
+
+    #[test]
+    fn the_schema_is_that_of_the_types() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/advice.json");
+        hold(&text::<Advice>("advice", &[]), &file);
+    }
 }

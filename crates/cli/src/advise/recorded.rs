@@ -35,13 +35,14 @@ pub(super) fn candidates() -> Vec<Candidate> {
 }
 
 /// Transfers of one class of RTT.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Band {
     /// The class of round-trip times, as the tables show it.
     pub rtt: &'static str,
     /// How many transfers are of this class.
     pub transfers: u64,
-    /// By [`ExitClass::ALL`].
+    /// By the classes of exits, in the order of [`ExitClass::ALL`].
     exits: [u64; 5],
     /// The cost of early exits, seconds each.
     #[serde(skip)]
@@ -49,6 +50,7 @@ pub(super) struct Band {
 }
 
 /// How often the exits of a startup agree with those that were recorded.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Agreement {
     /// How many exits are as the startup predicted.
@@ -58,6 +60,7 @@ pub(super) struct Agreement {
 }
 
 /// What was read.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Recorded {
     /// Files that were read.

@@ -1,0 +1,83 @@
+//! What a trial writes: a row for each connection, and its result. The schemas are in `schema/`.
+
+use crate::analysis::Analysis;
+use crate::outcome::Outcome;
+use serde::Serialize;
+
+/// The JSON Schema of [`ConnectionRow`].
+pub const CONNECTION_SCHEMA: &str = include_str!("../schema/connection.json");
+/// The JSON Schema of [`TrialResult`].
+pub const RESULT_SCHEMA: &str = include_str!("../schema/result.json");
+/// The JSON Schema of [`crate::Pooled`].
+pub const POOLED_SCHEMA: &str = include_str!("../schema/pooled.json");
+
+/// Connections that were established in the trial's cgroup, by what became of them.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TrialCounts {
+    /// Assigned to each arm.
+    pub assigned: Vec<u64>,
+    /// In no arm, because the shares are less than 100 %, or in one that was ended.
+    pub outside: u64,
+    /// Whose program, or another selection, chose the congestion control, before the connection was assigned
+    /// or later.
+    pub own_choice: u64,
+    /// For which the kernel did not set the congestion control.
+    pub refused: u64,
+    /// For which there was no memory.
+    pub without_storage: u64,
+    /// Records that were lost because the ring was full.
+    pub lost_records: u64,
+}
+
+/// A connection of a trial, as `connections.jsonl` has it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionRow<'a> {
+    /// The name of its arm.
+    pub arm: &'a str,
+    /// The unit of assignment: the connection, or the client's prefix, hashed; 16 hexadecimal digits.
+    pub unit: String,
+    /// The client's prefix, hashed; 16 hexadecimal digits.
+    pub prefix: String,
+    /// True if it was established during the A/A phase.
+    pub a_a: bool,
+    /// True if it was closed; its row is then the last of it.
+    pub closed: bool,
+    /// What was measured.
+    #[serde(flatten)]
+    pub outcome: &'a Outcome,
+}
+
+impl<'a> ConnectionRow<'a> {
+    /// Returns the row of a connection whose arm has this name.
+    pub fn new(arm: &'a str, outcome: &'a Outcome, a_a: bool, closed: bool) -> Self {
+        let hexadecimal = |n: u64| format!("{n:016x}");
+        Self {
+            arm,
+            unit: hexadecimal(outcome.unit),
+            prefix: hexadecimal(outcome.prefix),
+            a_a,
+            closed,
+            outcome,
+        }
+    }
+}
+
+/// The result of a trial, at its end or at a look.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize)]
+pub struct TrialResult<'a> {
+    /// The seed of the assignment.
+    pub seed: u64,
+    /// Seconds since the trial began.
+    pub seconds: f64,
+    /// What became of the connections.
+    pub counts: &'a TrialCounts,
+    /// Rows that could not be written; absent where no folder is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_missing: Option<u64>,
+    /// What it shows.
+    #[serde(flatten)]
+    pub analysis: &'a Analysis,
+}
