@@ -17,9 +17,10 @@ fi
 mount -t bpf bpf /sys/fs/bpf
 mkdir -p /run/netns
 mount -t tmpfs netns /run/netns
-slowstart=$PWD/target/release/slowstart
-# The table of docs/reference/kernel.md.
-mapfile -t objects < <(sed -nE 's/^\| (`[a-z].*) \| `ss_.*/\1/p' docs/reference/kernel.md | tr -d '`,' | sed -E 's/ -([34])/ search-\1/g' | tr ' ' '\n')
+slowstart=${SLOWSTART:-$PWD/target/release/slowstart}
+# The list of docs/reference/kernel.md.
+mapfile -t objects < <(sed -nE 's/^- (`[a-z][^(]*) \(`ss_.*/\1/p' docs/reference/kernel.md | tr -d '`,' | sed -E 's/ -([34])/ search-\1/g' | tr ' ' '\n')
+((${#objects[@]} > 0)) || { echo "docs/reference/kernel.md names no object" >&2; exit 1; }
 seconds=$((minutes * 60 / ${#objects[@]}))
 arms="cubic:30% search:10% ess:10% rate-bound:10% hystart++:10% suss:10% stateful:10% careful-resume:10%"
 
@@ -55,7 +56,11 @@ in_server() { exec nsenter --net=/run/netns/$server "$@"; }
 in_client() { exec nsenter --net=/run/netns/$client "$@"; }
 (in_server sysctl -q net.core.somaxconn=$((each * 2)) net.ipv4.tcp_max_syn_backlog=$((each * 2)))
 (in_client sysctl -q net.ipv4.ip_local_port_range="1024 65535")
-(($(ulimit -n) > each * 2)) || ulimit -n $((each * 2 + 1000))
+# A process holds as many connections as it may have files, with a quarter to spare; more connections take more processes.
+files=$((each * 2 + 1000))
+(($(ulimit -n) >= files)) || ulimit -n $files 2>/dev/null || ulimit -n "$(ulimit -H -n)"
+files=$(ulimit -n)
+processes=$(((each * 4 + files * 3 - 1) / (files * 3)))
 
 # Each connection receives 48 kB at once and the rest in 12 to 60 s.
 head -c 64000 /dev/zero >"$dir/page"
@@ -67,13 +72,13 @@ user root;
 daemon off;
 pid $dir/$name.pid;
 error_log $dir/$name.error error;
-worker_processes 1;
-events { worker_connections $((each + 1000)); }
+worker_processes $processes;
+events { worker_connections $((each / processes * 5 / 4 + 1000)); }
 http {
   access_log off;
   split_clients "\$connection" \$rate { 25% 266; 25% 400; 25% 800; * 1300; }
   server {
-    listen 10.98.0.1:$port backlog=$((each * 2));
+    listen 10.98.0.1:$port backlog=$((each * 2)) reuseport;
     keepalive_timeout 0;
     root $dir;
     limit_rate_after 48k;
@@ -102,9 +107,11 @@ trial=$!
 started+=("$watch" "$trial")
 sleep 5
 for port in 8080 8081; do
-  in_client wrk -t 1 -c "$each" -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
-    "http://10.98.0.1:$port/page" >"$dir/wrk.$port" &
-  started+=($!)
+  for ((n = 1; n <= processes; n++)); do
+    in_client wrk -t 1 -c $((each / processes)) -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
+      "http://10.98.0.1:$port/page" >"$dir/wrk.$port.$n" &
+    started+=($!)
+  done
 done
 
 # Reads the counters each second; one line for each reading: port, status of curl.
