@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     let mut config = ServerConfig::with_single_cert(vec![cert.der().clone()], key)?;
 
-    let factory = Arc::new(Factory::named(&startup).ok_or("--startup: not in the registry")?);
+    let factory = Arc::new(Factory::named(&startup).ok_or("--startup: not in the registry")?.watched());
     let mut transport = TransportConfig::default();
     transport
         .congestion_controller_factory(factory.clone())

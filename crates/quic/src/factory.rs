@@ -13,13 +13,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Handle(Arc<Mutex<Host<AnyController>>>);
 
 impl Handle {
-    pub(crate) fn new(host: Host<AnyController>) -> Self {
-        Self(Arc::new(Mutex::new(host)))
-    }
-
     /// The host. Do not keep the guard over a call into the stack.
     pub fn lock(&self) -> MutexGuard<'_, Host<AnyController>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The host of a controller: the controller's alone, or shared with the program.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// No call takes a lock.
+    Alone(Box<Host<AnyController>>),
+    /// `moved`: the next event is the first of a new path.
+    Shared { handle: Handle, moved: bool },
+}
+
+impl Owner {
+    /// An event.
+    pub(crate) fn with<T>(&mut self, event: impl FnOnce(&mut Host<AnyController>) -> T) -> T {
+        match self {
+            Self::Alone(host) => event(host),
+            Self::Shared { handle, moved } => {
+                let mut host = handle.lock();
+                if std::mem::take(moved) {
+                    host.on_new_path();
+                }
+                event(&mut host)
+            }
+        }
+    }
+
+    /// A question.
+    pub(crate) fn read<T>(&self, question: impl FnOnce(&Host<AnyController>) -> T) -> T {
+        match self {
+            Self::Alone(host) => question(host),
+            Self::Shared { handle, .. } => question(&handle.lock()),
+        }
+    }
+
+    /// A copy of the host, which the program does not see.
+    #[cfg(feature = "s2n")]
+    pub(crate) fn apart(&self) -> Self {
+        Self::Alone(Box::new(self.read(Clone::clone)))
+    }
+
+    /// The host of a copy of the controller. quinn and noq copy a controller for the path to a peer whose
+    /// port alone has changed, and for a program that asks for a connection's congestion state. A host that
+    /// is shared goes to the new path with its first event, so that the program goes on to see the
+    /// connection; a copy to look at has none.
+    #[cfg(any(feature = "noq", feature = "quinn"))]
+    pub(crate) fn for_new_path(&self) -> Self {
+        match self {
+            Self::Alone(host) => {
+                let mut host = host.clone();
+                host.on_new_path();
+                Self::Alone(host)
+            }
+            Self::Shared { handle, .. } => Self::Shared { handle: handle.clone(), moved: true },
+        }
     }
 }
 
@@ -56,7 +107,7 @@ pub struct Factory {
     seed: u64,
     remembered: Option<PathMemory>,
     origin: Option<std::time::Instant>,
-    made: Mutex<Option<Handle>>,
+    watched: Option<Mutex<Option<Handle>>>,
 }
 
 impl Factory {
@@ -84,7 +135,7 @@ impl Factory {
         if avoidance.is_l4s() && !algorithm.is_standalone() {
             return Err(Unsuited::NeedsL4s);
         }
-        Ok(Self { algorithm, avoidance, seed, remembered: None, origin: None, made: Mutex::new(None) })
+        Ok(Self { algorithm, avoidance, seed, remembered: None, origin: None, watched: None })
     }
 
     /// The startup of this name, followed by CUBIC; `None` if the registry has no such name.
@@ -109,29 +160,39 @@ impl Factory {
         self
     }
 
-    /// The host of the newest connection.
+    /// Shares the host of each connection with the program, which asks for it by [`Factory::newest`]. Each
+    /// call of the stack then takes a lock; else the stack owns the hosts and none does.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.watched = Some(Mutex::new(None));
+        self
+    }
+
+    /// The host of the newest connection; `None` before the first, and if the connections are not
+    /// [watched](Factory::watched).
     pub fn newest(&self) -> Option<Handle> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.watched.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a
     /// stack with a pacer that no controller can set.
     #[cfg(any(feature = "noq", feature = "quinn"))]
-    pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Handle, Clock) {
+    pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Owner, Clock) {
         let clock = Clock(self.origin.unwrap_or(now));
         (self.make_at(clock.at(now), mtu, paces), clock)
     }
 
     /// The same for a stack with a clock of its own.
-    pub(crate) fn make_at(&self, now: Instant, mtu: u16, paces: bool) -> Handle {
+    pub(crate) fn make_at(&self, now: Instant, mtu: u16, paces: bool) -> Owner {
         let mss = Bytes(u64::from(mtu));
         let control = self.algorithm.controller(&self.avoidance, mss * INITIAL_PACKETS, self.seed);
         let mut host = Host::new(control, now, mss);
         host.remembered = self.remembered;
         host.paces = paces;
-        let handle = Handle::new(host);
-        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
-        handle
+        let Some(newest) = &self.watched else { return Owner::Alone(Box::new(host)) };
+        let handle = Handle(Arc::new(Mutex::new(host)));
+        *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+        Owner::Shared { handle, moved: false }
     }
 }
 

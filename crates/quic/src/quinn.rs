@@ -1,4 +1,4 @@
-//! [`Host`](crate::host::Host) as a congestion controller of `quinn-proto` 0.11.
+//! [`Host`] as a congestion controller of `quinn-proto` 0.11.
 //!
 //! What quinn tells its controller is less than what noq tells: no packet numbers with an acknowledgement, no
 //! spurious losses, the lost bytes but not the packets, and no limit by the window. Its pacer sends at 1.25
@@ -6,7 +6,8 @@
 //! [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false: a startup that paces a jump
 //! is standard slow start here.
 
-use crate::factory::{Clock, Factory, Handle};
+use crate::factory::{Clock, Factory, Owner};
+use crate::host::Host;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;
@@ -17,21 +18,21 @@ use std::time::Instant as StdInstant;
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: StdInstant, mtu: u16) -> Box<dyn Controller> {
-        let (handle, clock) = self.make(now, mtu, false);
-        Box::new(Quinn { handle, clock })
+        let (host, clock) = self.make(now, mtu, false);
+        Box::new(Quinn { host, clock })
     }
 }
 
 /// A connection's controller.
 #[derive(Debug)]
 struct Quinn {
-    handle: Handle,
+    host: Owner,
     clock: Clock,
 }
 
 impl Controller for Quinn {
     fn on_sent(&mut self, now: StdInstant, bytes: u64, last_packet_number: u64) {
-        self.handle.lock().on_packet_sent(self.clock.at(now), Bytes(bytes), last_packet_number);
+        self.host.with(|h| h.on_packet_sent(self.clock.at(now), Bytes(bytes), last_packet_number));
     }
 
     fn on_ack(
@@ -43,13 +44,14 @@ impl Controller for Quinn {
         _rtt: &RttEstimator,
     ) {
         let (now, sent) = (self.clock.at(now), self.clock.at(sent));
-        self.handle.lock().on_bytes_acked(now, sent, Bytes(bytes), app_limited);
+        self.host.with(|h| h.on_bytes_acked(now, sent, Bytes(bytes), app_limited));
     }
 
     fn on_end_acks(&mut self, now: StdInstant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
-        let mut host = self.handle.lock();
-        host.set_inflight(Bytes(in_flight));
-        host.on_bytes_ack_end(self.clock.at(now));
+        self.host.with(|h| {
+            h.set_inflight(Bytes(in_flight));
+            h.on_bytes_ack_end(self.clock.at(now));
+        });
     }
 
     fn on_congestion_event(
@@ -60,36 +62,33 @@ impl Controller for Quinn {
         lost_bytes: u64,
     ) {
         let (now, sent) = (self.clock.at(now), self.clock.at(sent));
-        self.handle.lock().on_bytes_lost(now, sent, is_persistent_congestion, Bytes(lost_bytes));
+        self.host.with(|h| h.on_bytes_lost(now, sent, is_persistent_congestion, Bytes(lost_bytes)));
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.handle.lock().on_mtu(Bytes(new_mtu.into()));
+        self.host.with(|h| h.on_mtu(Bytes(new_mtu.into())));
     }
 
     fn window(&self) -> u64 {
-        self.handle.lock().window().0
+        self.host.read(Host::window).0
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let host = self.handle.lock();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = host.window().0;
-        metrics.ssthresh = host.control().state().ssthresh.map(|t| t.0);
-        metrics.pacing_rate = host.pacing_rate().map(|r| r.0);
+        self.host.read(|h| {
+            metrics.congestion_window = h.window().0;
+            metrics.ssthresh = h.control().state().ssthresh.map(|t| t.0);
+            metrics.pacing_rate = h.pacing_rate().map(|r| r.0);
+        });
         metrics
     }
 
-    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a
-    /// program with its handle goes on to see the connection. A path to another address has a controller that
-    /// the factory makes.
     fn clone_box(&self) -> Box<dyn Controller> {
-        self.handle.lock().on_new_path();
-        Box::new(Self { handle: self.handle.clone(), clock: self.clock })
+        Box::new(Self { host: self.host.for_new_path(), clock: self.clock })
     }
 
     fn initial_window(&self) -> u64 {
-        self.handle.lock().initial_window().0
+        self.host.read(Host::initial_window).0
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

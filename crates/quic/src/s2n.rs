@@ -6,7 +6,8 @@
 //! an ACK frame the newest packet, the sum of bytes, and how many marked packets the peer has counted since
 //! the one before. It has no timer for a controller. Its times are whole microseconds.
 
-use crate::factory::{Factory, Handle};
+use crate::factory::{Factory, Owner};
+use crate::host::Host;
 use s2n_quic_core::event::api::SocketAddress;
 use s2n_quic_core::event::builder::SlowStartExitCause;
 use s2n_quic_core::random;
@@ -65,13 +66,12 @@ impl Endpoint for S2n {
     fn new_congestion_controller(&mut self, path: PathInfo<'_>) -> Control {
         let peer = ip(&path.remote_address);
         let recalled = peer.and_then(|p| self.recall.as_mut().and_then(|r| r(p)));
-        let handle = self.factory.make_at(Instant::ZERO, path.max_datagram_size, true);
-        {
-            let mut host = handle.lock();
-            host.marked = Some(Bytes::ZERO);
-            host.remembered = recalled.or(host.remembered);
-        }
-        Control::new(handle)
+        let mut host = self.factory.make_at(Instant::ZERO, path.max_datagram_size, true);
+        host.with(|h| {
+            h.marked = Some(Bytes::ZERO);
+            h.remembered = recalled.or(h.remembered);
+        });
+        Control::new(host)
     }
 }
 
@@ -81,7 +81,7 @@ const BURST: u64 = crate::host::INITIAL_PACKETS;
 /// The congestion controller of one connection of s2n-quic.
 #[derive(Debug)]
 pub struct Control {
-    handle: Handle,
+    host: Owner,
     /// The time that the host counts from: that of the first event.
     origin: Option<Timestamp>,
     /// When the bytes sent so far have left at the pacing rate.
@@ -95,9 +95,9 @@ pub struct Control {
 }
 
 impl Control {
-    fn new(handle: Handle) -> Self {
+    fn new(host: Owner) -> Self {
         Self {
-            handle,
+            host,
             origin: None,
             paced_until: None,
             sampled: None,
@@ -115,10 +115,7 @@ impl Control {
 
     /// Tells the end of the startup as s2n-quic's own event, once.
     fn publish<P: Publisher>(&mut self, publisher: &mut P) {
-        let (exit, window) = {
-            let host = self.handle.lock();
-            (host.exit, host.window())
-        };
+        let (exit, window) = self.host.read(|h| (h.exit, h.window()));
         match exit {
             Some(exit) if !self.exited => {
                 let cause = match exit.why {
@@ -142,8 +139,7 @@ fn to_u32(bytes: Bytes) -> u32 {
 impl Clone for Control {
     /// The copy has a host of its own, which the program does not see.
     fn clone(&self) -> Self {
-        let handle = Handle::new(self.handle.lock().clone());
-        Self { handle, ..*self }
+        Self { host: self.host.apart(), ..*self }
     }
 }
 
@@ -151,16 +147,15 @@ impl CongestionController for Control {
     type PacketInfo = Option<Sent>;
 
     fn congestion_window(&self) -> u32 {
-        to_u32(self.handle.lock().window())
+        to_u32(self.host.read(Host::window))
     }
 
     fn bytes_in_flight(&self) -> u32 {
-        to_u32(self.handle.lock().inflight())
+        to_u32(self.host.read(Host::inflight))
     }
 
     fn is_congestion_limited(&self) -> bool {
-        let host = self.handle.lock();
-        host.inflight() + host.mss() > host.window()
+        self.host.read(|h| h.inflight() + h.mss() > h.window())
     }
 
     /// RFC 9002 §7.3.2 permits one packet beyond the window when recovery begins; noq and quinn do not send
@@ -183,18 +178,17 @@ impl CongestionController for Control {
         }
         let now = self.at(time_sent);
         let bytes = Bytes(sent_bytes as u64);
-        let sent = {
-            let mut host = self.handle.lock();
-            let sent = host.on_record_sent(now, bytes, app_limited.unwrap_or(false));
-            if let Some(rate) = host.pacing_rate() {
-                // Time that was not used earns at most one burst.
-                let burst = Duration::from(rate.time_for(host.mss() * BURST));
-                let earliest = time_sent.checked_sub(burst).unwrap_or(time_sent);
-                let from = self.paced_until.map_or(earliest, |t| t.max(earliest));
-                self.paced_until = from.checked_add(rate.time_for(bytes).into());
-            }
-            sent
-        };
+        let (sent, rate, mss) = self.host.with(|h| {
+            let sent = h.on_record_sent(now, bytes, app_limited.unwrap_or(false));
+            (sent, h.pacing_rate(), h.mss())
+        });
+        if let Some(rate) = rate {
+            // Time that was not used earns at most one burst.
+            let burst = Duration::from(rate.time_for(mss * BURST));
+            let earliest = time_sent.checked_sub(burst).unwrap_or(time_sent);
+            let from = self.paced_until.map_or(earliest, |t| t.max(earliest));
+            self.paced_until = from.checked_add(rate.time_for(bytes).into());
+        }
         self.publish(publisher);
         Some(sent)
     }
@@ -223,7 +217,7 @@ impl CongestionController for Control {
         let Some(newest) = newest_acked_packet_info else { return };
         let samples = std::mem::take(&mut self.samples) && self.sampled == Some(newest_acked_time_sent);
         let now = self.at(ack_receive_time);
-        self.handle.lock().on_record_acked(now, newest, Bytes(bytes_acknowledged as u64), samples);
+        self.host.with(|h| h.on_record_acked(now, newest, Bytes(bytes_acknowledged as u64), samples));
         self.publish(publisher);
     }
 
@@ -240,7 +234,7 @@ impl CongestionController for Control {
         let Some(sent) = packet_info else { return };
         let now = self.at(timestamp);
         let persistent = persistent_congestion && self.persistent_at.replace(timestamp) != Some(timestamp);
-        self.handle.lock().on_record_lost(now, sent, persistent);
+        self.host.with(|h| h.on_record_lost(now, sent, persistent));
         self.publish(publisher);
     }
 
@@ -248,20 +242,19 @@ impl CongestionController for Control {
         // The marks were reported by the ACK frame whose round-trip sample came just before.
         let sent = self.sampled.unwrap_or(event_time);
         let (sent, now) = (self.at(sent), self.at(event_time));
-        {
-            let mut host = self.handle.lock();
-            host.on_marks(marks);
-            host.on_congestion(now, sent, false, true, Bytes::ZERO);
-        }
+        self.host.with(|h| {
+            h.on_marks(marks);
+            h.on_congestion(now, sent, false, true, Bytes::ZERO);
+        });
         self.publish(publisher);
     }
 
     fn on_mtu_update<P: Publisher>(&mut self, max_data_size: u16, _: &mut P) {
-        self.handle.lock().on_mtu(Bytes(max_data_size.into()));
+        self.host.with(|h| h.on_mtu(Bytes(max_data_size.into())));
     }
 
     fn on_packet_discarded<P: Publisher>(&mut self, bytes_sent: usize, _: &mut P) {
-        self.handle.lock().on_discarded(Bytes(bytes_sent as u64));
+        self.host.with(|h| h.on_discarded(Bytes(bytes_sent as u64)));
     }
 
     fn earliest_departure_time(&self) -> Option<Timestamp> {

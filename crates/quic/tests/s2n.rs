@@ -57,7 +57,7 @@ struct Connection {
 
 impl Connection {
     fn new(factory: Factory) -> Self {
-        let factory = Arc::new(factory);
+        let factory = Arc::new(factory.watched());
         let control = controller(&mut S2n::new(factory.clone()));
         let handle = factory.newest().unwrap();
         let mss = handle.lock().mss().0 as usize;
@@ -218,7 +218,7 @@ fn the_endpoint_recalls_the_peer() {
     let memory = PathMemory { cwnd: Bytes(1_000_000), rtt: Span::millis(50), rate: Rate(160_000_000) };
     let mut asked = Vec::new();
     let (told, heard) = std::sync::mpsc::channel();
-    let factory = Arc::new(Factory::named("careful-resume").unwrap());
+    let factory = Arc::new(Factory::named("careful-resume").unwrap().watched());
     let mut endpoint = S2n::new(factory.clone()).recalling(move |peer| {
         told.send(peer).unwrap();
         Some(memory)

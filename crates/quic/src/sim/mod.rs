@@ -213,7 +213,8 @@ impl<S: Stack> Transfer<S> {
             Factory::new(contender.startup.clone(), contender.avoidance.clone(), seed)
                 .map_err(unsuited)?
                 .remembering(remembered)
-                .since(origin),
+                .since(origin)
+                .watched(),
         );
         let logs = logged.then(|| Logs::new(origin));
         Ok(Self {

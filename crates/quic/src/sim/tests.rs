@@ -134,6 +134,46 @@ fn a_connection_whose_port_changes_keeps_its_window() {
     }
 }
 
+/// quinn and noq copy a controller for a new port of the peer, and to show it to a program that asks for the
+/// congestion state. A host that the program watches goes to the copy with the copy's first event; one that
+/// the stack owns is copied.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "only differences count")]
+fn a_copy_to_look_at_changes_nothing() {
+    use noq_proto::congestion::ControllerFactory as Noq;
+    use quinn_proto::congestion::ControllerFactory as Quinn;
+    let now = StdInstant::now();
+    let watched = || Arc::new(Factory::named("search").unwrap().watched());
+    let inflight = |factory: &Factory| factory.newest().unwrap().lock().inflight().0;
+
+    let factory = watched();
+    let mut first = Quinn::build(factory.clone(), now, 1200);
+    first.on_sent(now, 1200, 0);
+    let mut copy = first.clone_box();
+    assert_eq!((inflight(&factory), copy.window()), (1200, first.window()));
+    copy.on_sent(now, 1000, 1);
+    copy.on_sent(now, 1000, 2);
+    assert_eq!(inflight(&factory), 2000);
+
+    let factory = watched();
+    let mut first = Noq::build(factory.clone(), now, 1200);
+    first.on_packet_sent(now, 1200, 0);
+    let mut copy = first.clone_box();
+    assert_eq!((inflight(&factory), copy.window()), (1200, first.window()));
+    copy.on_packet_sent(now, 1000, 1);
+    copy.on_packet_sent(now, 1000, 2);
+    assert_eq!(inflight(&factory), 2000);
+
+    let alone = Arc::new(Factory::named("search").unwrap());
+    let (mut a, mut b) = (Quinn::build(alone.clone(), now, 1200), Noq::build(alone.clone(), now, 1200));
+    assert!(alone.newest().is_none());
+    let copies = (a.clone_box(), b.clone_box());
+    a.on_mtu_update(1400);
+    b.on_mtu_update(1400);
+    assert_eq!((a.initial_window(), b.initial_window()), (14_000, 14_000));
+    assert_eq!((copies.0.initial_window(), copies.1.initial_window()), (12_000, 12_000));
+}
+
 /// Another address is another path: its controller begins with the initial window (RFC 9000 §9.4).
 #[test]
 fn a_connection_that_migrates_begins_again() {
