@@ -129,6 +129,45 @@ mod live {
         assert_eq!(left.len(), 1, "{left:?}");
     }
 
+    /// What the link does not see comes from the server's log: here twelve packets of 1250 bytes, of which
+    /// two are acknowledged before the last two are sent, on a path whose BDP is 312,500 bytes.
+    #[test]
+    fn the_most_in_flight_comes_from_the_log() {
+        let Some(_one) = able() else { return };
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suite-qlog");
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).expect("writable");
+        let sent = |at: u32, number: u32| {
+            format!(
+                r#"{{"time":{at},"name":"transport:packet_sent","data":{{"header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":1250}}}}}}"#
+            )
+        };
+        let ack = r#"{"time":50,"name":"transport:packet_received","data":{"header":{"packet_type":"1RTT","packet_number":0},"frames":[{"frame_type":"ack","acked_ranges":[[0,1]]}]}}"#;
+        let events: Vec<String> =
+            (0..10).map(|n| sent(n, n)).chain([ack.into()]).chain((10..12).map(|n| sent(51, n))).collect();
+        let log = format!(
+            r#"{{"qlog_version":"0.3","traces":[{{"vantage_point":{{"type":"server"}},"events":[{}]}}]}}"#,
+            events.join(",")
+        );
+        std::fs::write(dir.join("log"), log).expect("writable");
+        let suite = "name = 'one-1'\nruns = 1\n[[scenario]]\nname = 'one'\nsection = '6.1'\nquestion = 'q'\nsource = 's'\n\
+                     not_tested = 'n'\nstudy = { path = 'rate=50Mbit rtt=50ms queue=1bdp', size = '100kB' }\n\
+                     criteria = ['peak_flight_bdp <= 0.04']\n";
+        std::fs::write(dir.join("suite.toml"), suite).expect("writable");
+        let (dir, file) = (dir.to_str().expect("UTF-8"), dir.join("suite.toml"));
+        // The server's log of a run is written during the run.
+        let serve = format!("touch {dir}/log; {SERVE}");
+        let own = ["--file", file.to_str().expect("UTF-8")];
+        let stack = ["--serve", &serve, "--fetch", FETCH, "--runs", "1"];
+        let (r, _) = report("qlog", &[&stack[..], &own[..], &["--qlog", dir]].concat());
+        let entry = &r["entries"][0];
+        let peak = entry["values"][0].as_f64().expect("observed");
+        assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
+        assert_eq!(entry["verdict"], "meets");
+        let (r, _) = report("no-qlog", &[&stack[..], &own[..]].concat());
+        assert_eq!(r["entries"][0]["verdict"], "not-observed", "{r}");
+    }
+
     #[test]
     fn a_fetch_that_fetches_something_else_is_an_error() {
         let Some(_one) = able() else { return };

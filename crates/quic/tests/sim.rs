@@ -182,20 +182,16 @@ fn without_identifiers(log: &[u8]) -> String {
     out
 }
 
-/// The server's qlog holds the exit that the row states, to the microsecond and the byte, and the client's is
-/// that of a receiver. But for identifiers of connections, which are random, the bytes are the same each
-/// time.
+/// The server's qlog holds the exit that the row states, to the microsecond and the byte, and the most in
+/// flight; the client's is that of a receiver. But for identifiers of connections, which are random, the
+/// bytes are the same each time.
 #[test]
 fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
     for startup in ["hystart", "search", "standard"] {
         let study = study("rate=50Mbit rtt=50ms queue=1bdp", startup, "5MB");
         let job = Job { contender: 0, run: 0 };
-        let exit = Which::Noq
-            .run(&Knobs::default(), &study, job, Sampling::Off, false)
-            .unwrap()
-            .row
-            .exit
-            .expect("it leaves");
+        let row = Which::Noq.run(&Knobs::default(), &study, job, Sampling::Off, false).unwrap().row;
+        let exit = row.exit.expect("it leaves");
         let [client, server] = Which::Noq.logs(&Knobs::default(), &study, job).unwrap();
         let again = Which::Noq.logs(&Knobs::default(), &study, job).unwrap();
         for (one, two) in [&client, &server].into_iter().zip(&again) {
@@ -211,7 +207,7 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
                 log,
                 &Vec::new().into(),
                 slowstart_replay::analysis::Keep::default(),
-                |t, _| transfers.push(t),
+                |t, findings| transfers.push((t, findings)),
             );
             done.expect("the log is well-formed");
             assert_eq!(transfers.len(), 1);
@@ -220,13 +216,15 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
         header_is_that_of_the_draft(&client, "client");
         header_is_that_of_the_draft(&server, "server");
         acknowledged_packets_are_those_that_arrived(&client);
-        let server = serde_json::to_value(read(&server)).unwrap();
+        let (server, findings) = read(&server);
+        assert_eq!(findings.expect("packets").peak_inflight.0, row.peak_inflight_bytes, "{startup}");
+        let server = serde_json::to_value(server).unwrap();
         let found = &server["exit"];
         let time_s = found["time_s"].as_f64().expect("an exit with a time");
         assert!((time_s - exit.left_s).abs() < 2e-6, "{startup}: {found}, {exit:?}");
         assert_eq!(found["cwnd_bytes"], exit.cwnd_bytes, "{startup}: {found}, {exit:?}");
         // The client only acknowledges: it logs no exit.
-        assert!(serde_json::to_value(read(&client)).unwrap()["exit"].is_null());
+        assert!(serde_json::to_value(read(&client).0).unwrap()["exit"].is_null());
     }
 }
 

@@ -127,6 +127,8 @@ pub struct Analysis {
     round: Option<(Instant, Option<Mark>)>,
     peak: Bytes,
     peak_before: Bytes,
+    /// The most in flight since the connection began.
+    most: Bytes,
     /// `full`: the last packet filled the receive window. `peer`: a packet of this round trip did.
     full: bool,
     peer: bool,
@@ -167,6 +169,7 @@ impl Analysis {
             round: None,
             peak: Bytes::ZERO,
             peak_before: Bytes::ZERO,
+            most: Bytes::ZERO,
             full: false,
             peer: false,
             application: false,
@@ -277,6 +280,7 @@ impl Analysis {
         self.usage.sent_at = f.now;
         self.count_use(f, Bytes::ZERO, s.inflight);
         self.peak = self.peak.max(s.inflight);
+        self.most = self.most.max(s.inflight);
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, s.bytes, self.rtt, f.mss);
         }
@@ -560,6 +564,7 @@ impl Analysis {
             snapshots: self.snapshots,
             last: self.last,
             delivered: self.delivered,
+            peak_inflight: self.most,
         }
     }
 }
@@ -623,6 +628,9 @@ pub struct Findings {
     pub last: Instant,
     /// Payload bytes delivered in all.
     pub delivered: Bytes,
+    /// The most that was sent and neither acknowledged nor taken for lost, in bytes; zero if the file has no
+    /// sent packets.
+    pub peak_inflight: Bytes,
 }
 
 impl Findings {

@@ -8,16 +8,17 @@ use crate::interrupt::Interrupt;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use slowstart::units::Span;
+use slowstart::units::{Bytes, Span};
 use slowstart_lab::app;
 use slowstart_lab::engine::Direction;
 use slowstart_lab::engines::EngineError;
 use slowstart_lab::scenario::{CompetingFlow, Study};
 use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, seen};
 use slowstart_linux::{Beside, Check, Held, KERNEL_CONTROLS, KernelError, Spec, load_as};
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::open::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
-use slowstart_replay::transfer::{ExitClass, Transfer};
+use slowstart_replay::transfer::ExitClass;
 use slowstart_suite::measure::{Measure, Observed};
 use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
@@ -179,17 +180,14 @@ impl Stack for Live<'_> {
             )));
         }
         let qlog = self.commands.qlog.as_deref().and_then(|dir| newest(dir, began));
-        let exit = qlog.map(|file| exit(&file)).transpose()?.flatten();
-        let exit: Option<(f64, Option<u64>)> = exit;
-        if let Some((at, Some(window))) = exit.filter(|_| run == 0) {
+        let inside = qlog.map(|file| inside(&file)).transpose()?.unwrap_or_default();
+        if let Some((at, Some(window))) = inside.exit.filter(|_| run == 0) {
             self.notes.push(format!(
                 "{}, first run: by its qlog it left slow start after {at:.3} s with a window of {window} bytes.",
                 study.path.name
             ));
         }
-        // The log begins when the client's first packet arrives.
-        let exit = exit.map(|(at, _)| at + study.path.facts().base_rtt.as_secs_f64() / 2.0);
-        Ok(observed(study, s.as_ref(), ended.done, size, exit))
+        Ok(observed(study, s.as_ref(), ended.done, size, inside))
     }
 
     fn reference(&mut self, r: Reference, study: &Study, run: u32) -> Result<Observed, EngineError> {
@@ -219,7 +217,7 @@ impl Stack for Live<'_> {
         if !report.valid() {
             self.notes.push(format!("{}: {INVALID}", study.path.name));
         }
-        Ok(observed(study, seen(&report, &flows).as_ref(), done, size, None))
+        Ok(observed(study, seen(&report, &flows).as_ref(), done, size, Inside::default()))
     }
 }
 
@@ -342,35 +340,53 @@ fn newest(dir: &Path, since: SystemTime) -> Option<PathBuf> {
     all.filter(|p| written(p).is_some()).max_by_key(written)
 }
 
-/// When the startup of the largest transfer of a qlog ended, in seconds since the log's first packet, and
-/// with which window. `None` if the log does not tell; infinite if it did not end.
-fn exit(file: &Path) -> Result<Option<(f64, Option<u64>)>, EngineError> {
-    let named = |e: &dyn std::fmt::Display| failed(format!("--qlog {}: {e}", file.display()));
-    let (kind, input) = open(file).map_err(|e| named(&e))?;
-    let mut largest: Option<Transfer> = None;
-    let mut each = |t: AnalysedTransfer| {
-        if largest.as_ref().is_none_or(|l| t.row.bytes > l.bytes) {
-            largest = Some(t.row);
-        }
-    };
-    stream(kind, input, &Options::default(), &mut each, &mut |_| ()).map_err(|e| named(&e))?;
-    Ok(largest.and_then(|t| match t.exit {
-        Some(e) => Some((e.time_s, Some(e.cwnd_bytes))),
-        None => (t.class == ExitClass::None).then_some((f64::INFINITY, None)),
-    }))
+/// What the link does not see of a transfer, and a qlog may tell.
+#[derive(Copy, Clone, Default)]
+struct Inside {
+    /// When the startup ended, in seconds since the log's first packet, and with which window; infinite if it
+    /// did not end.
+    exit: Option<(f64, Option<u64>)>,
+    /// The most in flight.
+    peak_inflight: Option<Bytes>,
 }
 
-fn observed(study: &Study, s: Option<&Seen>, done: bool, size: u64, exit_s: Option<f64>) -> Observed {
+/// What a qlog tells of its largest transfer.
+fn inside(file: &Path) -> Result<Inside, EngineError> {
+    let named = |e: &dyn std::fmt::Display| failed(format!("--qlog {}: {e}", file.display()));
+    let (kind, input) = open(file).map_err(|e| named(&e))?;
+    let mut largest: Option<AnalysedTransfer> = None;
+    let mut each = |t: AnalysedTransfer| {
+        if largest.as_ref().is_none_or(|l| t.row.bytes > l.row.bytes) {
+            largest = Some(t);
+        }
+    };
+    // With snapshots, findings are kept.
+    let options = Options { keep: Keep { snapshots: true, ..Keep::default() }, ..Options::default() };
+    stream(kind, input, &options, &mut each, &mut |_| ()).map_err(|e| named(&e))?;
+    let Some(AnalysedTransfer { row, findings }) = largest else { return Ok(Inside::default()) };
+    let none = (row.class == ExitClass::None).then_some((f64::INFINITY, None));
+    Ok(Inside {
+        exit: row.exit.map(|e| (e.time_s, Some(e.cwnd_bytes))).or(none),
+        peak_inflight: findings.map(|f| f.peak_inflight),
+    })
+}
+
+fn observed(study: &Study, s: Option<&Seen>, done: bool, size: u64, inside: Inside) -> Observed {
     let mut all = Observed::default();
     let completion = s.filter(|_| done).map_or(f64::INFINITY, |s| s.last.as_secs_f64());
     all.set(Measure::Completion, Some(completion));
     let goodput = if completion.is_finite() { size as f64 * 8e-6 / completion } else { 0.0 };
     all.set(Measure::Goodput, Some(goodput));
+    let facts = study.path.facts();
+    let in_bdp = |flight: Bytes| flight.0 as f64 / facts.bdp.0.max(1) as f64;
+    all.set(Measure::PeakFlight, inside.peak_inflight.map(in_bdp));
     let Some(s) = s else { return all };
     all.set(Measure::Lost, Some(s.drops.len() as f64));
     all.set(Measure::QueueDelay, Some(s.queue_delay.as_secs_f64()));
     let in_startup = |exit: f64| s.drops.iter().filter(|at| at.as_secs_f64() < exit).count() as f64;
-    all.set(Measure::StartupLost, exit_s.map(in_startup));
+    // A log of the server begins when the client's first packet arrives.
+    let exit = inside.exit.map(|(at, _)| at + facts.base_rtt.as_secs_f64() / 2.0);
+    all.set(Measure::StartupLost, exit.map(in_startup));
     let others = s.others.as_ref().filter(|_| !study.against.is_empty());
     all.set(Measure::OthersLost, others.map(|o| o.lost_packets as f64));
     all.set(Measure::OthersDip, others.and_then(|o| o.goodput_dip));

@@ -16,7 +16,8 @@ pub(super) struct StackArgs {
     /// A shell command that fetches the file $SLOWSTART_SIZE from $SLOWSTART_SERVER at the client's end
     #[arg(long, value_name = "COMMAND", requires = "serve")]
     fetch: Option<String>,
-    /// The folder to which the server writes qlog: exit and window come from there, and are else not observed
+    /// The folder to which the server writes qlog: exit, window and the most in flight come from there, and
+    /// are else not observed
     #[arg(long, value_name = "DIR", requires = "serve")]
     qlog: Option<PathBuf>,
 }
