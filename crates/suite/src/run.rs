@@ -6,6 +6,7 @@ use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched, run_jobs};
+use slowstart_lab::measured::INVALID;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Contender, Study};
 use std::ops::Range;
@@ -155,13 +156,28 @@ pub fn run(
         progress(scenario);
         let fixed = settings.runs.is_some() || engine.is_real_clock();
         let most = if fixed { study.runs } else { study.runs * MORE_RUNS };
-        report.entries.extend(judged(engine, scenario, &study, &settings.startups, most, stop)?);
+        let mut tally = Tally::default();
+        let entries = judged(engine, scenario, &study, &settings.startups, most, stop, &mut tally)?;
+        report.entries.extend(entries);
+        if tally.invalid > 0 {
+            let Tally { runs, invalid } = tally;
+            report.notes.push(format!("{}, {invalid} of {runs} runs: {INVALID}", scenario.name));
+        }
     }
     Ok(report)
 }
 
+/// How many runs there were.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Tally {
+    /// All runs, those of the references included.
+    pub runs: u32,
+    /// Those in which the emulator of a path was too late.
+    pub invalid: u32,
+}
+
 /// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them.
-/// Those that are undecided run more often, up to `most` runs.
+/// Those that are undecided run more often, up to `most` runs. Its runs are added to `tally`.
 ///
 /// # Errors
 /// If a run fails.
@@ -172,13 +188,15 @@ pub fn judged(
     startups: &[String],
     most: u32,
     stop: &(dyn Fn() -> bool + Sync),
+    tally: &mut Tally,
 ) -> Result<Vec<Entry>, SuiteError> {
     let mut all = vec![Vec::new(); study.contenders.len()];
     // Which contenders the next runs are of.
     let mut wanted = vec![true; all.len()];
     let (mut done, mut runs) = (0, study.runs);
     loop {
-        let more = observed(engine, study, &wanted, done..runs, stop).map_err(|why| scenario.failed(why))?;
+        let more =
+            observed(engine, study, &wanted, done..runs, stop, tally).map_err(|why| scenario.failed(why))?;
         all.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
         done = runs;
         let (references, ours) = all.split_at(Reference::ALL.len());
@@ -255,7 +273,9 @@ pub fn run_stack(
         progress(scenario);
         let failed = |why| scenario.failed(why);
         let both = [true; Reference::ALL.len()];
-        let mut references = observed(&Simulator, &study, &both, 0..study.runs, &|| false).map_err(failed)?;
+        let mut references =
+            observed(&Simulator, &study, &both, 0..study.runs, &|| false, &mut Tally::default())
+                .map_err(failed)?;
         let mut ours = Vec::new();
         for run in 0..study.runs {
             for (i, r) in Reference::ALL.into_iter().enumerate() {
@@ -283,6 +303,7 @@ fn observed(
     wanted: &[bool],
     runs: Range<u32>,
     stop: &(dyn Fn() -> bool + Sync),
+    tally: &mut Tally,
 ) -> Result<Vec<Vec<Observed>>, EngineError> {
     let same = |i: usize| {
         let label = &study.contenders[i].label;
@@ -297,6 +318,8 @@ fn observed(
         if let Some(why) = outcome.measured.broken {
             return Err(EngineError::Failed(why.into()));
         }
+        tally.runs += 1;
+        tally.invalid += u32::from(outcome.row.caveats.iter().any(|c| c == INVALID));
         all[outcome.job.contender].push(Observed::of(&outcome));
         Ok(())
     })?;

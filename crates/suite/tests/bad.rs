@@ -7,7 +7,7 @@ use slowstart::view::View;
 use slowstart_lab::engines::Simulator;
 use slowstart_lab::scenario::Contender;
 use slowstart_suite::judge::Verdict;
-use slowstart_suite::run::{MORE_RUNS, Settings, judged, study_of};
+use slowstart_suite::run::{MORE_RUNS, Settings, Tally, judged, study_of};
 use slowstart_suite::scenario::Suite;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -59,7 +59,9 @@ static FAILED: LazyLock<[Failed; 3]> = LazyLock::new(|| {
     for s in &suite.scenarios {
         let study = study_of(s, &contenders, &settings).expect("a study");
         let most = study.runs * MORE_RUNS;
-        let entries = judged(&Simulator, s, &study, &settings.startups, most, &|| false).expect("it runs");
+        let entries =
+            judged(&Simulator, s, &study, &settings.startups, most, &|| false, &mut Tally::default())
+                .expect("it runs");
         for e in entries.iter().filter(|e| e.verdict == Verdict::DoesNotMeet) {
             let class = names.iter().position(|n| *n == e.startup).expect("one of them");
             failed[class].0.insert(s.name.clone());

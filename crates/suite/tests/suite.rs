@@ -1,6 +1,9 @@
 //! The report of a few scenarios: it repeats, and a baseline shows what became worse.
 
-use slowstart_lab::engines::Simulator;
+use slowstart_lab::engines::{Capture, Engine, EngineError, Lack, Part, Simulator, Watched};
+use slowstart_lab::measured::INVALID;
+use slowstart_lab::run::{Job, Outcome};
+use slowstart_lab::scenario::{Contender, Study};
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::{Settings, run};
 use slowstart_suite::scenario::Suite;
@@ -85,4 +88,44 @@ fn a_baseline_tells_what_became_worse() {
         baseline::worse(&good, &other).expect_err("refused"),
         "seed: found \"2\", expected \"1\" as in this run"
     );
+}
+
+/// The simulator, with a first run of each contender that was released too late.
+#[derive(Debug)]
+struct LateOnce;
+
+impl Engine for LateOnce {
+    fn name(&self) -> &'static str {
+        "late"
+    }
+    fn lacks(&self, part: Part) -> Option<Lack> {
+        Simulator.lacks(part)
+    }
+    fn startups(&self, avoidance: &str) -> Vec<String> {
+        Simulator.startups(avoidance)
+    }
+    fn contender(&self, startup: &str, avoidance: &str) -> Result<Contender, EngineError> {
+        Simulator.contender(startup, avoidance)
+    }
+    fn stack(&self, study: &Study) -> String {
+        Simulator.stack(study)
+    }
+    fn run(&self, study: &Study, job: Job, watched: &Watched<'_>) -> Result<Outcome, EngineError> {
+        let mut outcome = Simulator.run(study, job, watched)?;
+        outcome.row.caveats.extend((job.run == 0).then(|| INVALID.into()));
+        Ok(outcome)
+    }
+    fn capture(&self, study: &Study, job: Job) -> Result<Capture, EngineError> {
+        Simulator.capture(study, job)
+    }
+}
+
+/// Two references and one startup, six runs of each.
+#[test]
+fn late_runs_are_told() {
+    let mut suite = few();
+    suite.scenarios.retain(|s| s.name == "short-1MB");
+    let r = run(&suite, &settings(&["search"]), &LateOnce, &|| false, |_| ()).expect("it runs");
+    assert_eq!(r.notes, [format!("short-1MB, 3 of 18 runs: {INVALID}")]);
+    assert!(report_of(&["search"]).notes.is_empty());
 }

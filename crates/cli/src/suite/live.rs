@@ -40,9 +40,8 @@ const OUTPUT: usize = 600;
 
 /// Judges a stack.
 pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u32>) -> Result<Report> {
-    let name = commands.serve.split_whitespace().next().unwrap_or("stack");
-    let name = Path::new(name).file_name().map_or(name.into(), |n| n.to_string_lossy().into_owned());
-    let settings = Settings { startups: vec![name], avoidance: "cubic".into(), seed, runs };
+    let settings =
+        Settings { startups: vec![program(&commands.serve)], avoidance: "cubic".into(), seed, runs };
     let mut live = Live {
         commands,
         interrupt: Interrupt::record()?,
@@ -62,6 +61,15 @@ pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u3
     live.notes.dedup();
     report.notes.append(&mut live.notes);
     Ok(report)
+}
+
+/// The name of the program that the last command of a shell's line runs.
+fn program(line: &str) -> String {
+    let line = line.trim_end_matches([' ', '\n', ';', '&']);
+    let last = line.rsplit("&&").next().and_then(|l| l.rsplit([';', '\n']).next()).unwrap_or(line);
+    let before = |word: &&str| ["exec", "env"].contains(word) || word.contains('=');
+    let word = last.split_whitespace().find(|w| !before(w)).unwrap_or("stack");
+    Path::new(word).file_name().map_or(word.into(), |n| n.to_string_lossy().into_owned())
 }
 
 /// Loads standard slow start into the kernel, if that is possible here.
@@ -392,4 +400,22 @@ fn observed(study: &Study, s: Option<&Seen>, done: bool, size: u64, inside: Insi
     all.set(Measure::OthersDip, others.and_then(|o| o.goodput_dip));
     all.set(Measure::OthersDelay, others.and_then(|o| o.delay_p99_s));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_named_after_its_program() {
+        for (line, name) in [
+            ("python3 -m http.server 80 -d \"$SLOWSTART_FILES\"", "python3"),
+            ("QLOGDIR=/tmp/qlog exec /opt/go/example -bind 0.0.0.0:443", "example"),
+            ("cd \"$SLOWSTART_FILES\" && /opt/server ./", "server"),
+            ("/opt/server ./ >/dev/null 2>&1 &", "server"),
+            ("A=1", "stack"),
+        ] {
+            assert_eq!(program(line), name, "{line}");
+        }
+    }
 }
