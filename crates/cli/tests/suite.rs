@@ -102,6 +102,13 @@ mod live {
             "{entries:?}"
         );
         assert!(printed.contains("- web: the stack fetches one file"), "{printed}");
+        // A new namespace has the default of the machine's first one, which may not be ours.
+        let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            .expect("every kernel has it");
+        let note = "- The server's sockets of TCP that name no congestion control have ";
+        let told: Vec<&str> = printed.lines().filter_map(|l| l.strip_prefix(note)).collect();
+        let known = |name: &str| available.split_whitespace().any(|a| a == name);
+        assert!(matches!(told[..], [one] if known(one.trim_end_matches('.'))), "{available}{printed}");
     }
 
     /// The folder of temporary files is everybody's, and the program is root: what another user prepared in

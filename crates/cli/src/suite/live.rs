@@ -35,6 +35,8 @@ use std::time::{Duration, SystemTime};
 const POLL: Duration = Duration::from_millis(5);
 /// Flows beside the stack last this much longer than a transfer may.
 const AFTER: Span = Span::secs(10);
+/// Where the kernel has the congestion control of a socket that names none.
+const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Bytes of a command's output that an error repeats.
 const OUTPUT: usize = 600;
 
@@ -174,6 +176,13 @@ impl Stack for Live<'_> {
         let emulation = Emulation::start(&study.path, study.run_seed(run), true)?;
         emulation.set_ecn(study.profile.ecn)?;
         let ended = self.transfer(study, &emulation, size)?;
+        let default = Emulation::in_namespace(emulation.server(), || Ok(fs::read_to_string(CONTROL)))?
+            .map_err(failed)?;
+        let note =
+            format!("The server's sockets of TCP that name no congestion control have {}.", default.trim());
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
         let report = emulation.stop()?;
         if !report.valid() {
             self.notes.push(format!("{}: {INVALID}", study.path.name));
