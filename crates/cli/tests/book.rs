@@ -48,8 +48,9 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 18] = [
+const OTHERS: [&str; 19] = [
     "CG=",
+    "GOBIN=",
     "make ",
     "cargo bench ",
     "cargo build ",
