@@ -1,6 +1,7 @@
 //! The league: every startup over the same populations of paths, measured against an oracle that knows each
 //! path.
 //!
+//! - [`browser`]: connections of a browser, for hosts that are limited by their application
 //! - [`population`]: the populations, and the cases that a seed draws from each
 //! - [`path`]: the laws of the random paths
 //! - [`oracle`]: the time that no sender can beat
@@ -14,6 +15,7 @@
 //! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
 
 pub mod against;
+pub mod browser;
 pub mod game;
 pub mod oracle;
 pub mod page;

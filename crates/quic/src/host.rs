@@ -37,6 +37,8 @@ const LEAST_PACKETS: u64 = 2;
 const SLOW_START_GAIN: Gain = Gain::percent(200);
 /// Pacing afterwards (RFC 9002 §7.7).
 const AVOIDANCE_GAIN: Gain = Gain::percent(125);
+/// What neqo's pacer sends at once (`PACING_BURST_SIZE`).
+const BURST_PACKETS: u64 = 2;
 /// Stands for no pacing: a terabit a second.
 const UNPACED: Rate = Rate(1_000_000_000_000);
 
@@ -44,6 +46,18 @@ const UNPACED: Rate = Rate(1_000_000_000_000);
 const LARGEST: Bytes = Bytes(65_527);
 /// Times beyond this count as this: 146 years.
 const LATEST: Instant = Instant(1 << 62);
+
+/// Which sender counts as limited by its application, so that its window does not grow.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Limited {
+    /// The one that the stack says is: it has nothing more to send, and space in its window.
+    #[default]
+    Stack,
+    /// neqo's rule (`app_limited` of its `classic_cc.rs`): one that sends while less than half of its window
+    /// is in flight; after slow start, while the window has space for more than two packets. An ACK is that
+    /// of a limited sender if all its packets are newer than the newest one that was sent otherwise.
+    Neqo,
+}
 
 /// A packet in flight.
 #[derive(Clone, Debug)]
@@ -62,6 +76,8 @@ struct Batch {
     /// The packet number of the newest.
     largest: u64,
     app_limited: bool,
+    /// True if one of them is not newer than [`Host::used`].
+    used: bool,
     prior_inflight: Bytes,
 }
 
@@ -115,6 +131,10 @@ pub struct Host<C> {
     /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
+    /// The newest packet that was sent while the window was in use, by the rule of [`Limited::Neqo`].
+    used: Mark,
+    /// Which sender counts as limited by its application.
+    pub limited: Limited,
     /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed
     /// round trip, and [`Pace`] has no effect.
     pub paces: bool,
@@ -166,6 +186,8 @@ impl<C: Controller> Host<C> {
             busy: None,
             episode: None,
             cwnd_limited: false,
+            used: Mark::default(),
+            limited: Limited::default(),
             paces: true,
             slow_start_gain: SLOW_START_GAIN,
             unsent: None,
@@ -235,11 +257,19 @@ impl<C: Controller> Host<C> {
             Some(Pace::Off) => Some(UNPACED),
             Some(Pace::Rate(rate)) => Some(rate),
             Some(Pace::Gain(gain)) => per_srtt(gain),
-            _ => {
-                let slow_start = self.state().ssthresh.is_none_or(|t| self.state().cwnd < t);
-                per_srtt(if slow_start { self.slow_start_gain } else { AVOIDANCE_GAIN })
-            }
+            _ => per_srtt(if self.in_slow_start() { self.slow_start_gain } else { AVOIDANCE_GAIN }),
         }
+    }
+
+    /// True below the slow-start threshold.
+    fn in_slow_start(&self) -> bool {
+        self.state().ssthresh.is_none_or(|t| self.state().cwnd < t)
+    }
+
+    /// True if a packet that is sent now uses the window, by the rule of [`Limited::Neqo`].
+    fn uses_window(&self) -> bool {
+        let (inflight, cwnd) = (self.inflight, self.window());
+        if self.in_slow_start() { inflight >= cwnd / 2 } else { inflight + self.mss * BURST_PACKETS >= cwnd }
     }
 
     /// When [`Host::on_timer`] wants to be called. A stack without a timer to spare may leave it out: it is
@@ -313,6 +343,9 @@ impl<C: Controller> Host<C> {
                 self.note(change);
             }
         }
+        if self.limited == Limited::Neqo && self.uses_window() {
+            self.used = Mark::new(self.counters.packets + 1);
+        }
         self.sent_total += bytes;
         self.inflight += bytes;
         self.counters.packets += 1;
@@ -380,6 +413,7 @@ impl<C: Controller> Host<C> {
         }
         self.batch.bytes += packet.bytes;
         self.batch.app_limited = app_limited;
+        self.batch.used |= packet.mark <= self.used;
         if self.batch.newest.is_none_or(|n| n.mark <= packet.mark) {
             self.batch.newest = Some(packet);
             self.batch.largest = number;
@@ -433,8 +467,12 @@ impl<C: Controller> Host<C> {
             let change = self.control.on_recovered(&self.facts(), &Recovery::default());
             self.note(change);
         }
-        let limited = std::mem::take(&mut self.cwnd_limited);
-        let limit = if batch.app_limited && !limited { Limit::Application } else { Limit::Window };
+        let cwnd_limited = std::mem::take(&mut self.cwnd_limited);
+        let by_application = match self.limited {
+            Limited::Stack => batch.app_limited && !cwnd_limited,
+            Limited::Neqo => !batch.used,
+        };
+        let limit = if by_application { Limit::Application } else { Limit::Window };
         let mut ack = Ack::new(newest, batch.bytes, batch.prior_inflight);
         ack.upto = self.newest.mark;
         ack.rtt = rtt;

@@ -4,7 +4,7 @@ use slowstart::avoidance;
 use slowstart::control::Controller as _;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_quic::host::{Host, INITIAL_PACKETS};
+use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
 
 const MSS: u64 = 1200;
 
@@ -96,6 +96,57 @@ fn an_application_that_sends_little_earns_nothing() {
     h.on_packet_acked(ms(150), ms(100), 3, true);
     h.on_ack_end(ms(150), Some(3));
     assert_eq!(packets(&h), INITIAL_PACKETS);
+}
+
+/// neqo's rule: with a window of ten packets the sixth of a burst is the first to find half of it in flight,
+/// and what was sent before it then counts as well. The stack's own word has no effect.
+#[test]
+fn by_the_rule_of_neqo_half_a_window_in_flight_is_use() {
+    for (sent, acked, earned) in [(3, 3, 0), (5, 5, 0), (6, 6, 6), (6, 2, 2)] {
+        let mut h = host("standard");
+        h.limited = Limited::Neqo;
+        h.on_packet_sent(ms(0), Bytes(MSS), 0);
+        h.on_packet_acked(ms(50), ms(0), 0, false);
+        h.on_ack_end(ms(50), Some(0));
+        for number in 1..=sent {
+            h.on_packet_sent(ms(100), Bytes(MSS), number);
+        }
+        for number in 1..=acked {
+            h.on_packet_acked(ms(150), ms(100), number, true);
+        }
+        h.on_ack_end(ms(150), Some(acked));
+        assert_eq!(packets(&h), INITIAL_PACKETS + earned, "{sent} {acked}");
+        // Alone, after that: newer than the newest that used the window.
+        h.on_packet_sent(ms(200), Bytes(MSS), sent + 1);
+        h.on_packet_acked(ms(250), ms(200), sent + 1, false);
+        h.on_ack_end(ms(250), Some(sent + 1));
+        assert_eq!(packets(&h), INITIAL_PACKETS + earned, "{sent} {acked}");
+    }
+}
+
+/// After slow start, a window of seven packets is in use by the sixth packet of a burst: two more would fill
+/// it.
+#[test]
+fn by_the_rule_of_neqo_two_packets_less_than_a_window_are_use_afterwards() {
+    for (burst, grows) in [(5, false), (6, true)] {
+        let mut h = established("standard", 10);
+        h.limited = Limited::Neqo;
+        lose(&mut h, 160, 1..=10, false);
+        assert_eq!(packets(&h), 7);
+        let mut number = 10;
+        for round in 4..30 {
+            let at = ms(50 * round);
+            for _ in 0..burst {
+                number += 1;
+                h.on_packet_sent(at, Bytes(MSS), number);
+            }
+            for acked in number + 1 - burst..=number {
+                h.on_packet_acked(ms(50 * round + 50), at, acked, false);
+            }
+            h.on_ack_end(ms(50 * round + 50), Some(number));
+        }
+        assert_eq!(packets(&h) > 7, grows, "{burst}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{PathMemory, Sent};
-use slowstart_quic::host::{Host, INITIAL_PACKETS};
+use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -113,6 +113,7 @@ struct Stack {
     unsent: Option<u64>,
     remembered: Option<(u64, u64, u64)>,
     paces: bool,
+    limited: Limited,
     rwnd: u64,
     avoidance: usize,
     calls: Vec<(When, What)>,
@@ -120,19 +121,21 @@ struct Stack {
 
 fn stack() -> impl Strategy<Value = Stack> {
     let names = prop_oneof![Just(Names::Numbers), Just(Names::Times), Just(Names::Records)];
+    let limited = prop_oneof![Just(Limited::Stack), Just(Limited::Neqo)];
     let remembered = (prop_oneof![size(), 0..10_000_000_u64], extreme(), extreme());
     (
-        (names, any::<bool>(), 0..avoidance::REGISTRY.len()),
+        (names, any::<bool>(), limited, 0..avoidance::REGISTRY.len()),
         proptest::option::of(prop_oneof![0..50_000_000_u64, extreme()]),
         proptest::option::of(remembered),
         prop_oneof![Just(u64::MAX), 0..1_000_000_u64, extreme()],
         prop_oneof![calls(1), calls(30)],
     )
-        .prop_map(|((names, paces, avoidance), unsent, remembered, rwnd, calls)| Stack {
+        .prop_map(|((names, paces, limited, avoidance), unsent, remembered, rwnd, calls)| Stack {
             names,
             unsent,
             remembered,
             paces,
+            limited,
             rwnd,
             avoidance,
             calls,
@@ -235,6 +238,7 @@ fn play(stack: &Stack, seen: &RefCell<BTreeSet<String>>) -> Result<(), TestCaseE
         let control = entry.algorithm.controller(&avoidance, Bytes(MSS) * INITIAL_PACKETS, 1);
         let mut host = Host::new(control, Instant::ZERO, Bytes(MSS));
         host.paces = stack.paces;
+        host.limited = stack.limited;
         host.unsent = stack.unsent.map(Bytes);
         host.rwnd = Bytes(stack.rwnd);
         host.remembered = stack.remembered.map(|(cwnd, rtt, rate)| PathMemory {

@@ -27,6 +27,7 @@ impl<C: Controller> Host<C> {
             newest: Some(newest),
             largest: 0,
             app_limited: newest.app_limited,
+            used: newest.mark <= self.used,
             prior_inflight: self.inflight,
         };
         self.inflight -= bytes;

@@ -24,6 +24,7 @@ impl<C: Controller> Host<C> {
         let bytes = bytes.min(super::LARGEST);
         let from = self.packets.partition_point(|p| p.sent.at < sent);
         let known = self.packets.get(from).filter(|p| p.sent.at == sent);
+        self.batch.used |= known.is_some_and(|p| p.sent.mark <= self.used);
         // The order of sending of a transmission that is unknown or forgotten is unknown too: it advances no
         // round.
         let packet = known.map_or(Sent { at: sent, bytes, ..Sent::default() }, |p| Sent { bytes, ..p.sent });

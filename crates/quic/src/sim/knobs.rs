@@ -1,6 +1,7 @@
 //! Settings of a stack in a simulation, as `key=value` after its name: `noq,crypto=null,ecn=on`.
 
 use super::{QuicError, Which};
+use crate::host::Limited;
 use std::fmt::Write as _;
 
 /// Settings of both ends. The default lets congestion control decide: packets of 1200 bytes, and flow control
@@ -23,6 +24,8 @@ pub struct Knobs {
     /// The pacing rate in slow start, in percent of a window a smoothed round trip (noq): 200, or 1 to
     /// 10,000.
     pub gain: u32,
+    /// Which sender counts as limited by its application.
+    pub limited: Limited,
     /// Flow-control limits of stream and connection, and the send buffer, in bytes.
     pub window: u32,
 }
@@ -36,14 +39,14 @@ impl Default for Knobs {
             discovers_mtu: false,
             acks: 0,
             gain: 200,
+            limited: Limited::Stack,
             window: 1 << 30,
         }
     }
 }
 
 /// What each key expects.
-const EXPECTED: &str =
-    "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, window=BYTES";
+const EXPECTED: &str = "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, limited=stack or neqo, window=BYTES";
 
 impl Knobs {
     /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`; without a name, quinn.
@@ -85,6 +88,8 @@ impl Knobs {
             }
             ("acks", _) => self.acks = value.parse().ok().filter(|n| *n < 1000)?,
             ("gain", _) => self.gain = value.parse().ok().filter(|n| (1..=10_000).contains(n))?,
+            ("limited", "stack") => self.limited = Limited::Stack,
+            ("limited", "neqo") => self.limited = Limited::Neqo,
             ("window", _) => self.window = value.parse().ok().filter(|n| (1..=1 << 30).contains(n))?,
             _ => return None,
         }
@@ -105,6 +110,7 @@ impl Knobs {
         add(self.discovers_mtu, "mtu=discover");
         add(self.acks != default.acks, &format!("acks={}", self.acks));
         add(self.gain != default.gain, &format!("gain={}", self.gain));
+        add(self.limited != default.limited, "limited=neqo");
         add(self.window != default.window, &format!("window={}", self.window));
         text
     }

@@ -7,6 +7,7 @@
 //! no size and no time depends on them.
 
 use self::log::Logs;
+use self::script::Script;
 use crate::factory::{Factory, Handle, Unsuited};
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,9 +34,11 @@ mod noq;
 mod null;
 mod quinn;
 mod row;
+mod script;
 
 pub use self::engine::Quic;
 pub use self::knobs::Knobs;
+pub use self::script::{Session, Write};
 
 /// Startups that a QUIC host cannot carry, and what is missing.
 pub const NOT_CARRIED: &[(&str, &str)] = &[
@@ -177,6 +180,7 @@ struct Transfer<S> {
     now: Instant,
     origin: StdInstant,
     size: Option<u64>,
+    script: Script,
     /// Bytes the server's application has not written yet.
     unwritten: u64,
     handle: Option<Handle>,
@@ -225,6 +229,7 @@ impl<S: Stack> Transfer<S> {
             now: Instant::ZERO,
             origin,
             size: study.size,
+            script: Script::default(),
             unwritten: study.size.unwrap_or(u64::MAX),
             handle: None,
             factory,
@@ -257,8 +262,9 @@ impl<S: Stack> Transfer<S> {
             self.handle = self.factory.newest();
             if let Some(handle) = &self.handle {
                 let mut host = handle.lock();
-                host.unsent = self.size.map(Bytes);
+                host.unsent = self.size.filter(|_| self.script.is_empty()).map(Bytes);
                 host.slow_start_gain = Gain::percent(self.knobs.gain);
+                host.limited = self.knobs.limited;
             }
         }
         Ok(())
@@ -268,6 +274,7 @@ impl<S: Stack> Transfer<S> {
     fn applications(&mut self, i: usize) -> Result<(), QuicError> {
         self.stack.events(i)?;
         if i == SERVER {
+            self.unwritten += self.script.write(self.now);
             while self.unwritten > 0 {
                 let most = self.unwritten.min(ZEROS.len() as u64) as usize;
                 match self.stack.write(&ZEROS[..most]) {
@@ -288,6 +295,7 @@ impl<S: Stack> Transfer<S> {
                 if self.size.is_some_and(|size| m.received >= size) {
                     m.completed.get_or_insert(self.now);
                 }
+                self.script.received(self.now, m.received);
             }
         }
         self.stack.settle(i);
@@ -470,7 +478,10 @@ impl<S: Stack> Transfer<S> {
             }
             let mut next = None::<Instant>;
             let mut consider = |t: Instant| next = Some(next.map_or(t, |n| n.min(t)));
-            [self.path.forward.next(), self.path.back.next()].into_iter().flatten().for_each(&mut consider);
+            [self.path.forward.next(), self.path.back.next(), self.script.due()]
+                .into_iter()
+                .flatten()
+                .for_each(&mut consider);
             for i in [CLIENT, SERVER] {
                 if let Some((at, ..)) = self.arriving[i].front() {
                     consider(*at);
@@ -563,6 +574,22 @@ impl Which {
         }
     }
 
+    /// Runs a connection whose application writes by a script, for up to `limit` until the peer has all, with
+    /// what else a job of a study says. It ends when nothing has come for 30 s.
+    pub fn session(
+        self,
+        knobs: &Knobs,
+        study: &Study,
+        job: Job,
+        writes: &[Write],
+        limit: Span,
+    ) -> Result<Session, QuicError> {
+        match self {
+            Self::Noq => session::<noq::Noq>(knobs, study, job, writes, limit),
+            Self::Quinn => session::<quinn::Quinn>(knobs, study, job, writes, limit),
+        }
+    }
+
     /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server
     /// ends at the exit of the row.
     pub fn logs(self, knobs: &Knobs, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
@@ -587,6 +614,36 @@ fn prepared<S: Stack>(
     let seed = study.run_seed(job.run);
     let remembered = memory::<S>(knobs, study, contender, seed)?;
     Transfer::new(knobs, study, contender, seed, remembered, logged)
+}
+
+fn session<S: Stack>(
+    knobs: &Knobs,
+    study: &Study,
+    job: Job,
+    writes: &[Write],
+    limit: Span,
+) -> Result<Session, QuicError> {
+    let mut transfer = prepared::<S>(knobs, study, job, false)?;
+    (transfer.script, transfer.unwritten) = (Script::new(writes), 0);
+    transfer.size = Some(writes.iter().map(|w| w.bytes).sum());
+    transfer.run(Instant::ZERO + limit)?;
+    // What is on its way back counts: the connection is closed after some time without traffic.
+    if let Some(at) = transfer.observed.completed.take() {
+        transfer.size = None;
+        transfer.run(at + script::IDLE)?;
+    }
+    let Transfer { script, observed, handle, closed, .. } = transfer;
+    let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
+    let host = handle.lock();
+    Ok(Session {
+        initial_window: host.initial_window(),
+        window: host.window(),
+        exit: host.exit,
+        counters: host.counters,
+        took: script.took,
+        capacity: observed.capacity,
+        closed,
+    })
 }
 
 fn run<S: Stack>(

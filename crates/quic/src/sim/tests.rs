@@ -1,7 +1,7 @@
 //! What the stacks tell their controllers on paths that provoke it.
 
 use super::*;
-use crate::host::Counters;
+use crate::host::{Counters, Limited};
 use slowstart_lab::scenario::StudyText;
 
 /// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the
@@ -241,6 +241,9 @@ fn knobs_that_are_unknown_are_refused() {
     let (which, knobs) = Knobs::parse("noq,crypto=null,ecn=on,acks=4,mtu=1472,window=5000").unwrap();
     assert_eq!(which, Which::Noq);
     assert_eq!(knobs.label(), ",crypto=null,ecn=on,mtu=1472,acks=4,window=5000");
+    assert!(error("noq,limited=yes").contains("limited=stack or neqo"));
+    let (_, knobs) = Knobs::parse("noq,limited=neqo").unwrap();
+    assert_eq!((knobs.limited, knobs.label().as_str()), (Limited::Neqo, ",limited=neqo"));
     let (_, knobs) = Knobs::parse("noq,mtu=1472,mtu=discover").unwrap();
     assert_eq!(knobs.label(), ",mtu=discover");
 }

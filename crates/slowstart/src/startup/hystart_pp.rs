@@ -4,8 +4,10 @@
 //! Departs from the RFC:
 //! - `baseline=entry` compares the RTT in conservative slow start with the threshold that the RTT crossed, as
 //!   neqo does to avoid oscillation. The default compares it with the RTT itself, as the RFC does.
+//! - `skip` leaves out ACKs of a limited sender, as neqo does: they bring no RTT sample and end no round.
 
 use super::Startup;
+use super::skip::Skip;
 use crate::param::{choice, params};
 use crate::round::{Round, RoundMin};
 use crate::step::{Exit, Resume, Step};
@@ -41,6 +43,8 @@ params! {
         limit: u32 = 8, "a whole number from 1", |v| v > 0;
         /// What ends conservative slow start early.
         baseline: Baseline = Baseline::Rfc, "one of rfc, entry", |_v| true;
+        /// Which ACKs are not judged.
+        skip: Skip = Skip::Off, "one of off, limited, paced", |_v| true;
     }
 }
 
@@ -94,6 +98,9 @@ impl HyStartPp {
 impl Startup for HyStartPp {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let p = self.params;
+        if p.skip.skips(ack.limit) {
+            return Step::HOLD;
+        }
         if self.round.ends_round(ack.upto, v.next) {
             self.last = self.current.restart();
             if let Some(css) = &mut self.css {

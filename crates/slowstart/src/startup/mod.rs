@@ -8,6 +8,7 @@ use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 #[cfg(feature = "foreign")]
 pub mod foreign;
 pub mod not_implemented;
+pub mod skip;
 
 /// A startup: an algorithm that finds the capacity of a path at the beginning of a connection.
 ///

@@ -37,6 +37,7 @@
 //!   13).
 
 use super::Startup;
+use super::skip::Skip;
 use crate::param::{choice, params};
 use crate::step::{Detected, Exit, Resume, Step};
 use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
@@ -79,20 +80,6 @@ choice! {
         Exact = "exact",
         /// In 16 bits with a common shift, as in the Linux code of 3.0, 3.1 and 4.0.
         Scaled = "scaled",
-    }
-}
-
-choice! {
-    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was
-    /// sent: neqo's rule for limited senders, as it ships since June 2026 (#3760) `paced`, and from May to
-    /// June (#3640) `limited`.
-    pub enum Skip {
-        /// No ACKs: each is judged.
-        Off = "off",
-        /// Of data sent while the application or the receive window limited the sender.
-        Limited = "limited",
-        /// Also while the pacer held data back: the window does not grow either.
-        Paced = "paced",
     }
 }
 
@@ -397,12 +384,7 @@ impl Startup for Search {
         if let Some(step) = self.drain(v, ack) {
             return step;
         }
-        let skipped = match self.params.skip {
-            Skip::Off => false,
-            Skip::Limited => !ack.limit.allows_growth(),
-            Skip::Paced => ack.limit != Limit::Window,
-        };
-        if skipped {
+        if self.params.skip.skips(ack.limit) {
             return Step::HOLD;
         }
         let grow = Step::grow(v.slow_start_growth(ack));

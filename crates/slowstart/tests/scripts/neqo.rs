@@ -211,6 +211,25 @@ fn limited_senders_are_counted_and_not_judged() {
     }
 }
 
+/// `hystart++` does not see them either: eight samples of a longer round trip begin no conservative slow
+/// start, and no round ends.
+#[test]
+fn limited_senders_bring_hystart_no_sample() {
+    for (text, limit, judged) in [
+        ("hystart++:skip=paced", Limit::Application, false),
+        ("hystart++:skip=paced", Limit::Pacer, false),
+        ("hystart++:skip=paced", Limit::Window, true),
+        ("hystart++:skip=limited", Limit::Pacer, true),
+        ("hystart++", Limit::Application, true),
+    ] {
+        let mut n = Neqo::begun(text);
+        let _ = samples(&mut n, &[100; 8]);
+        n.limit = limit;
+        let css = samples(&mut n, &[150; 8]);
+        assert_eq!(css.last(), Some(&judged), "{text} {limit:?}");
+    }
+}
+
 /// One round trip of `hystart++` with these samples; returns whether conservative slow start was on after
 /// each.
 fn samples(n: &mut Neqo, rtts: &[u64]) -> Vec<bool> {

@@ -1,0 +1,200 @@
+//! What would Firefox see? Plays the same connections of a browser with each of its three slow starts, under
+//! neqo's rule for senders that are limited by their application. Prints the tables of
+//! docs/evidence/browser.md.
+//!
+//!     cargo run --release -p slowstart-quic --features sim --example browser -- SEED CONNECTIONS
+
+use slowstart::control::Exited;
+use slowstart::units::Span;
+use slowstart_lab::engines::{Engine as _, EngineError};
+use slowstart_lab::run::{Job, in_order};
+use slowstart_lab::scenario::StudyText;
+use slowstart_league::browser;
+use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
+
+/// neqo's slow starts, as this project names them.
+const STARTUPS: [&str; 3] = ["standard", "hystart++:skip=paced", "search-neqo:skip=paced"];
+/// Packets of 1,252 bytes (its default for IPv4), its rule for limited senders.
+const NEQO: &str = "mtu=1252,limited=neqo";
+/// A connection that is not over so long after the last pause is cut off.
+const LIMIT: Span = Span::secs(600);
+
+/// A connection with each startup.
+struct Played {
+    files: u32,
+    sessions: Vec<Session>,
+}
+
+fn play(seed: u64, number: u32) -> Result<Played, EngineError> {
+    let c = browser::connection(seed, number);
+    let text = StudyText {
+        path: c.path,
+        startups: STARTUPS.map(String::from).into(),
+        runs: Some(1),
+        seed: Some(c.seed),
+        ..StudyText::default()
+    };
+    let study = Quic::new(Which::Noq, NEQO)?.study(&text, None)?;
+    let knobs = Knobs::read(Which::Noq, NEQO)?;
+    let writes: Vec<Write> = c.writes.iter().map(|w| Write { wait: w.wait, bytes: w.bytes }).collect();
+    let limit = LIMIT + writes.iter().fold(Span::ZERO, |sum, w| sum + w.wait);
+    let sessions = (0..STARTUPS.len()).map(|contender| {
+        let job = Job { contender, run: 0 };
+        Ok(Which::Noq.session(&knobs, &study, job, &writes, limit)?)
+    });
+    Ok(Played { files: c.files, sessions: sessions.collect::<Result<_, EngineError>>()? })
+}
+
+/// True if the exit was by a rule of the startup.
+fn by_rule(exit: &Exited) -> bool {
+    !exit.why.by_congestion()
+}
+
+/// The connections of a startup.
+struct Seen<'a> {
+    all: Vec<&'a Session>,
+    /// Those whose window grew.
+    grown: Vec<&'a Session>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(played: &'a [Played], startup: usize) -> Self {
+        let all: Vec<&Session> = played.iter().map(|p| &p.sessions[startup]).collect();
+        let grown = all.iter().copied().filter(|s| !s.is_limited()).collect();
+        Self { all, grown }
+    }
+
+    fn exits(&self) -> impl Iterator<Item = &Exited> {
+        self.grown.iter().filter_map(|s| s.exit.as_ref())
+    }
+}
+
+/// `part` of `whole` in per cent, with Wilson's 95 % interval.
+fn share(part: usize, whole: usize) -> String {
+    let (n, z) = (whole as f64, 1.96_f64);
+    let p = part as f64 / n;
+    let (middle, half) = (p + z * z / (2.0 * n), z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt());
+    let at = |v: f64| 100.0 * v / (1.0 + z * z / n);
+    format!("{:.2} ({:.2} to {:.2})", 100.0 * p, at(middle - half).max(0.0), at(middle + half))
+}
+
+/// The value at this share of the values, in order.
+fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+fn row(what: &str, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.collect();
+    println!("| {what} | {} |", cells.join(" | "));
+}
+
+fn heads(what: &str) {
+    row(what, STARTUPS.iter().map(|s| format!("`{s}`")));
+    println!("|---|{}", "--:|".repeat(STARTUPS.len()));
+}
+
+fn figures(seen: &[Seen<'_>]) {
+    heads("share of connections, %");
+    row("limited by their application", seen.iter().map(|s| share(s.all.len() - s.grown.len(), s.all.len())));
+    row("of the others: left slow start", seen.iter().map(|s| share(s.exits().count(), s.grown.len())));
+    row(
+        "of these: by a rule",
+        seen.iter().map(|s| share(s.exits().filter(|e| by_rule(e)).count(), s.exits().count())),
+    );
+    println!();
+    heads("of those that grew");
+    let lost = |s: &Session| 100.0 * s.counters.lost_packets as f64 / s.counters.packets as f64;
+    for at in [0.90, 0.95, 0.99] {
+        let cell = |s: &Seen<'_>| quantile(s.grown.iter().map(|s| lost(s)).collect(), at);
+        row(
+            &format!("packets lost, %, percentile {:.0}", 100.0 * at),
+            seen.iter().map(|s| format!("{:.2}", cell(s))),
+        );
+    }
+    for at in [0.05, 0.10, 0.25, 0.50, 0.75, 0.95] {
+        let cell = |s: &Seen<'_>| quantile(s.exits().map(|e| e.exit_cwnd.0 as f64 / 1e3).collect(), at);
+        row(
+            &format!("ssthresh at the exit, kB, percentile {:.0}", 100.0 * at),
+            seen.iter().map(|s| format!("{:.1}", cell(s))),
+        );
+    }
+}
+
+/// Time that the server waited for all that was written.
+fn waited(s: &Session) -> f64 {
+    s.took.iter().map(|t| t.as_secs_f64()).sum()
+}
+
+/// What exits by a rule cost: time and packets over those of `standard` on the same connection.
+fn costs(played: &[Played]) {
+    println!(
+        "\n| startup | left by a rule | connections | time over `standard`, median | worst tenth | packets lost | `standard` |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|");
+    for (i, startup) in STARTUPS.iter().enumerate().skip(1) {
+        for early in [true, false] {
+            let is_early = |s: &Session, e: &Exited| s.capacity.is_none_or(|at| at > e.detected_at);
+            let chosen: Vec<&Played> = played
+                .iter()
+                .filter(|p| {
+                    let s = &p.sessions[i];
+                    !s.is_limited() && s.exit.is_some_and(|e| by_rule(&e) && is_early(s, &e) == early)
+                })
+                .collect();
+            let over = |p: &&Played| waited(&p.sessions[i]) / waited(&p.sessions[0]);
+            let at = |share| quantile(chosen.iter().map(over).collect(), share);
+            let lost = |of: usize| {
+                chosen.iter().map(|p| p.sessions[of].counters.lost_packets as f64).sum::<f64>()
+                    / chosen.len() as f64
+            };
+            let when = if early { "before the path was full" } else { "later" };
+            println!(
+                "| `{startup}` | {when} | {} | {:.3} | {:.3} | {:.1} | {:.1} |",
+                chosen.len(),
+                at(0.5),
+                at(0.9),
+                lost(i),
+                lost(0)
+            );
+        }
+    }
+}
+
+/// Who grew, and who left: with a file, or without.
+fn deciders(played: &[Played]) {
+    println!("\n| connections | all | grew | left slow start, `standard` |");
+    println!("|---|--:|--:|--:|");
+    for (name, has) in [("with a file", true), ("without", false)] {
+        let of: Vec<&Session> =
+            played.iter().filter(|p| (p.files > 0) == has).map(|p| &p.sessions[0]).collect();
+        let grown = of.iter().filter(|s| !s.is_limited());
+        let left = grown.clone().filter(|s| s.exit.is_some()).count();
+        println!("| {name} | {} | {} | {left} |", of.len(), grown.count());
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [seed, count] = args.as_slice() else {
+        return Err("expected SEED CONNECTIONS".into());
+    };
+    let (seed, count): (u64, u32) = (seed.parse()?, count.parse()?);
+    let numbers: Vec<u32> = (0..count).collect();
+    let mut played = Vec::new();
+    in_order(
+        &numbers,
+        |n| play(seed, n),
+        |p: Result<Played, EngineError>| {
+            played.push(p?);
+            Ok::<(), EngineError>(())
+        },
+    )?;
+    println!("{count} connections, seed {seed}\n");
+    let seen: Vec<Seen<'_>> = (0..STARTUPS.len()).map(|i| Seen::of(&played, i)).collect();
+    figures(&seen);
+    costs(&played);
+    deciders(&played);
+    Ok(())
+}
