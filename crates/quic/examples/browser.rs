@@ -9,7 +9,7 @@ use slowstart::units::Span;
 use slowstart_lab::engines::{Engine as _, EngineError};
 use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario::StudyText;
-use slowstart_league::browser;
+use slowstart_league::browser::{self, Connection};
 use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
 
 /// neqo's slow starts, as this project names them.
@@ -25,10 +25,9 @@ struct Played {
     sessions: Vec<Session>,
 }
 
-fn play(seed: u64, number: u32) -> Result<Played, EngineError> {
-    let c = browser::connection(seed, number);
+fn play(c: &Connection) -> Result<Played, EngineError> {
     let text = StudyText {
-        path: c.path,
+        path: c.path.clone(),
         startups: STARTUPS.map(String::from).into(),
         runs: Some(1),
         seed: Some(c.seed),
@@ -48,6 +47,11 @@ fn play(seed: u64, number: u32) -> Result<Played, EngineError> {
 /// True if the exit was by a rule of the startup.
 fn by_rule(exit: &Exited) -> bool {
     !exit.why.by_congestion()
+}
+
+/// True if the exit came before the path was full.
+fn is_early(s: &Session, exit: &Exited) -> bool {
+    s.capacity.is_none_or(|at| at > exit.detected_at)
 }
 
 /// The connections of a startup.
@@ -135,7 +139,6 @@ fn costs(played: &[Played]) {
     println!("|---|---|--:|--:|--:|--:|--:|");
     for (i, startup) in STARTUPS.iter().enumerate().skip(1) {
         for early in [true, false] {
-            let is_early = |s: &Session, e: &Exited| s.capacity.is_none_or(|at| at > e.detected_at);
             let chosen: Vec<&Played> = played
                 .iter()
                 .filter(|p| {
@@ -149,6 +152,9 @@ fn costs(played: &[Played]) {
                 chosen.iter().map(|p| p.sessions[of].counters.lost_packets as f64).sum::<f64>()
                     / chosen.len() as f64
             };
+            if chosen.is_empty() {
+                continue;
+            }
             let when = if early { "before the path was full" } else { "later" };
             println!(
                 "| `{startup}` | {when} | {} | {:.3} | {:.3} | {:.1} | {:.1} |",
@@ -164,15 +170,65 @@ fn costs(played: &[Played]) {
 
 /// Who grew, and who left: with a file, or without.
 fn deciders(played: &[Played]) {
-    println!("\n| connections | all | grew | left slow start, `standard` |");
-    println!("|---|--:|--:|--:|");
+    println!("\n| connections | all | grew | left slow start, `standard` | before the path was full |");
+    println!("|---|--:|--:|--:|--:|");
     for (name, has) in [("with a file", true), ("without", false)] {
         let of: Vec<&Session> =
             played.iter().filter(|p| (p.files > 0) == has).map(|p| &p.sessions[0]).collect();
         let grown = of.iter().filter(|s| !s.is_limited());
-        let left = grown.clone().filter(|s| s.exit.is_some()).count();
-        println!("| {name} | {} | {} | {left} |", of.len(), grown.count());
+        let left = grown.clone().filter_map(|s| Some((s, s.exit?)));
+        let early = left.clone().filter(|(s, e)| is_early(s, e));
+        println!("| {name} | {} | {} | {} | {} |", of.len(), grown.count(), left.count(), early.count());
     }
+}
+
+/// The path without some keys, and with another text at its end.
+fn edited(path: &str, without: &[&str], with: &str) -> String {
+    let kept = path.split(' ').filter(|part| without.iter().all(|key| !part.starts_with(key)));
+    let mut text: Vec<&str> = kept.collect();
+    text.push(with);
+    text.join(" ").trim_end().to_string()
+}
+
+/// Connections with a file, over their paths and over others: what decides how they leave.
+fn variants(files: &[Connection]) -> Result<(), EngineError> {
+    println!(
+        "\n| {} connections with a file | left, `standard` | by a rule, `hystart++` | by a rule, `search-neqo` |",
+        files.len()
+    );
+    println!("|---|--:|--:|--:|");
+    let all: [(&str, &[&str], &str); 5] = [
+        ("as drawn", &[], ""),
+        ("no random loss", &["loss="], ""),
+        ("no Wi-Fi", &["wifi_jitter=", "ack_wifi_jitter="], ""),
+        ("a queue of 1 BDP", &["queue="], "queue=1bdp"),
+        ("a queue of 4 BDP", &["queue="], "queue=4bdp"),
+    ];
+    for (name, without, with) in all {
+        let connections =
+            files.iter().map(|c| Connection { path: edited(&c.path, without, with), ..c.clone() });
+        let played = play_all(&connections.collect::<Vec<_>>())?;
+        let seen: Vec<Seen<'_>> = (0..STARTUPS.len()).map(|i| Seen::of(&played, i)).collect();
+        let rule = |s: &Seen<'_>| share(s.exits().filter(|e| by_rule(e)).count(), s.exits().count());
+        let left = share(seen[0].exits().count(), seen[0].grown.len());
+        println!("| {name} | {left} | {} | {} |", rule(&seen[1]), rule(&seen[2]));
+    }
+    Ok(())
+}
+
+/// Plays connections, in order.
+fn play_all(connections: &[Connection]) -> Result<Vec<Played>, EngineError> {
+    let places: Vec<usize> = (0..connections.len()).collect();
+    let mut played = Vec::new();
+    in_order(
+        &places,
+        |i| play(&connections[i]),
+        |p: Result<Played, EngineError>| {
+            played.push(p?);
+            Ok::<(), EngineError>(())
+        },
+    )?;
+    Ok(played)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -181,20 +237,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected SEED CONNECTIONS".into());
     };
     let (seed, count): (u64, u32) = (seed.parse()?, count.parse()?);
-    let numbers: Vec<u32> = (0..count).collect();
-    let mut played = Vec::new();
-    in_order(
-        &numbers,
-        |n| play(seed, n),
-        |p: Result<Played, EngineError>| {
-            played.push(p?);
-            Ok::<(), EngineError>(())
-        },
-    )?;
+    let connections: Vec<Connection> = (0..count).map(|n| browser::connection(seed, n)).collect();
     println!("{count} connections, seed {seed}\n");
+    let played = play_all(&connections)?;
     let seen: Vec<Seen<'_>> = (0..STARTUPS.len()).map(|i| Seen::of(&played, i)).collect();
     figures(&seen);
     costs(&played);
     deciders(&played);
+    // Files are rare, so more connections are drawn.
+    let more = (0..4 * count).map(|n| browser::connection(seed, n));
+    variants(&more.filter(|c| c.files > 0).collect::<Vec<_>>())?;
     Ok(())
 }
