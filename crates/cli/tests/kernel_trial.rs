@@ -434,8 +434,9 @@ fn each_connection_is_assigned_measured_and_counted_once() {
         assert!(number("rtt_peak") >= number("rtt_mean") && number("rtt_mean") >= 1.0, "{r}");
     }
 
-    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after the
-    // data. Taken from another event they are off by at least half a round trip. A busy machine delays them too.
+    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after
+    // the data. Taken from another event they are off by at least half a round trip. A busy machine delays
+    // them too.
     let (t100, last) = (|r: &Value| r["milestones_s"][0].as_f64(), |r: &Value| r["last_s"].as_f64());
     let kernel =
         |of: &dyn Fn(&Value) -> Option<f64>| median(rows.iter().map(|r| of(r).expect("a time")).collect());

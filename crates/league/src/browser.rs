@@ -4,8 +4,8 @@
 //! What is drawn, by which law, from which source:
 //! - **Pages**, after the web model of 3GPP2 and IEEE 802.16m (printed in EURASIP JWCN 2012:287, table 1): a
 //!   request; once its answer is parsed (exponential, mean 0.13 s), a truncated Pareto number of further
-//!   requests (mean 5.64, at most 53); then reading (exponential, mean 30 s). Ours: all are of one server, the
-//!   further requests are sent at once, and an answer comes half a round trip after its request arrived.
+//!   requests (mean 5.64, at most 53); then reading (exponential, mean 30 s). Ours: all are of one server,
+//!   the further requests are sent at once, and an answer comes half a round trip after its request arrived.
 //! - **The end** of the connection is the first time of reading above 30 s, neqo's default idle timeout
 //!   (`connection/params.rs`).
 //! - **Headers** of a request: 200 to 2,000 bytes (SPDY whitepaper, Chromium), log-uniform (ours), the same

@@ -62,7 +62,8 @@ impl Default for Terms<'_> {
 
 impl Terms<'_> {
     /// # Errors
-    /// No startup of the study has the label of the baseline. The text names what was found and what was expected.
+    /// No startup of the study has the label of the baseline. The text names what was found and what was
+    /// expected.
     pub fn check(&self, study: &Study) -> Result<(), String> {
         let Some(baseline) = self.baseline else { return Ok(()) };
         let labels: Vec<String> =
