@@ -57,6 +57,27 @@ impl Stream {
         self.below(1_000_000) < u64::from(millionths)
     }
 
+    /// Returns a number uniform in (0, 1], in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        ((self.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0
+    }
+
+    /// Returns an exponential number of mean 1; at most 37.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.unit())
+    }
+
+    /// Returns an exponential time of this mean, at most 37 means.
+    pub fn exponential_span(&mut self, mean: Span) -> Span {
+        Span((self.exponential() * mean.0 as f64) as u64)
+    }
+
+    /// Returns a normal number of mean 0 and deviation 1 (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
+        radius * libm::cos(2.0 * std::f64::consts::PI * self.unit())
+    }
+
     /// Returns a time uniform in `0..=max`.
     pub fn uniform_span(&mut self, max: Span) -> Span {
         Span(self.below(max.0.saturating_add(1)))

@@ -23,6 +23,17 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(lo + (hi - lo) * at.fract())
 }
 
+/// Returns a share `p` (0 to 1) of `n`, and the ends of Wilson's 95 % interval (JASA 22, 1927), in per cent.
+pub fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
+    let z = 1.96_f64;
+    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    // For p = 0 and p = 1 the ends are exactly 0 and 1.
+    let low = if p > 0.0 { middle - half } else { 0.0 };
+    let high = if p < 1.0 { middle + half } else { 1.0 };
+    (100.0 * p, 100.0 * low, 100.0 * high)
+}
+
 /// The median with its distribution-free 95 % interval: the narrowest symmetric pair of order statistics
 /// whose binomial coverage reaches it (Conover, Practical Nonparametric Statistics, 3.2). With fewer than six
 /// values none does, and the interval is the whole range.

@@ -1,7 +1,7 @@
 //! Connections of a browser, as its congestion control sees them: what the browser sends, when, and over
 //! which path. Downloads are in it as the requests for them, and as the time until the next.
 //!
-//! What is drawn, by which law, from which source:
+//! Each quantity with its law and its source:
 //! - **Pages**, after the web model of 3GPP2 and IEEE 802.16m (printed in EURASIP JWCN 2012:287, table 1): a
 //!   request; once its answer is parsed (exponential, mean 0.13 s), a truncated Pareto number of further
 //!   requests (mean 5.64, at most 53); then reading (exponential, mean 30 s). Ours: all are of one server,
@@ -84,24 +84,13 @@ const LOSS: (f64, f64) = (10.0, 4_000.0);
 const WIFI: u32 = 666_667;
 const JITTER: (f64, f64) = (1_000.0, 7_000.0);
 
-/// A number uniform in (0, 1].
-fn uniform(r: &mut Stream) -> f64 {
-    ((r.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0
-}
-
-fn exponential(r: &mut Stream, mean: Span) -> Span {
-    Span((-libm::log(uniform(r)) * mean.0 as f64) as u64)
-}
-
-/// A lognormal number of this median and deviation of the logarithm (Box and Muller).
+/// A lognormal number of this median and deviation of the logarithm.
 fn lognormal(r: &mut Stream, (median, deviation): (f64, f64)) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(uniform(r)));
-    let normal = radius * libm::cos(2.0 * std::f64::consts::PI * uniform(r));
-    median * libm::exp(deviation * normal)
+    median * libm::exp(deviation * r.normal())
 }
 
 fn log_uniform(r: &mut Stream, (low, high): (f64, f64)) -> f64 {
-    low * libm::pow(high / low, uniform(r))
+    low * libm::pow(high / low, r.unit())
 }
 
 /// Draws a connection of a seed.
@@ -143,10 +132,10 @@ fn writes(seed: u64, rtt: Span) -> (Vec<Burst>, u32) {
         writes.push(Burst { wait, bytes: page });
         let further: u64 = (0..requests(r)).map(|_| headers * COMPRESSED / 100 + body(r)).sum();
         if further > 0 {
-            let wait = rtt / 2 + exponential(r, PARSING);
+            let wait = rtt / 2 + r.exponential_span(PARSING);
             writes.push(Burst { wait, bytes: further });
         }
-        wait = exponential(r, READING);
+        wait = r.exponential_span(READING);
     }
     (writes, files)
 }
@@ -154,13 +143,13 @@ fn writes(seed: u64, rtt: Span) -> (Vec<Burst>, u32) {
 /// Further requests of a page.
 fn requests(r: &mut Stream) -> u64 {
     let (shape, least, most) = REQUESTS;
-    let drawn = least * libm::pow(uniform(r), -1.0 / shape);
+    let drawn = least * libm::pow(r.unit(), -1.0 / shape);
     libm::round(drawn.min(most) - least) as u64
 }
 
 /// Bytes of a request's body; 0 for most.
 fn body(r: &mut Stream) -> u64 {
-    let rarity = -libm::log10(uniform(r));
+    let rarity = -libm::log10(r.unit());
     let last = BODIES.len() - 1;
     let i = BODIES.partition_point(|b| b.0 <= rarity);
     let size = match i {

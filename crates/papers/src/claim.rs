@@ -3,6 +3,7 @@
 use crate::measure::Measure;
 use crate::statistic::{self, Statistic};
 use serde::Deserialize;
+use slowstart_lab::stats;
 use std::collections::BTreeMap;
 
 /// The verdict on a claim.
@@ -127,7 +128,7 @@ impl Printed {
         let (value, half) = self.number()?;
         let (low, high) = match (take, self.n, self.sd) {
             (Statistic::Share, Some(n), _) => {
-                let (_, low, high) = statistic::wilson(value / 100.0, n);
+                let (_, low, high) = stats::wilson(value / 100.0, n);
                 (low, high)
             }
             (Statistic::Deviation, Some(n), _) => statistic::deviation_ends(value, n),

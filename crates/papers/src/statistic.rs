@@ -22,17 +22,6 @@ pub enum Statistic {
     Within,
 }
 
-/// A share of `n`, with Wilson's 95 % interval (JASA 22, 1927), in per cent.
-pub(crate) fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
-    let z = 1.96_f64;
-    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    // For p = 0 and p = 1 the ends are exactly 0 and 1.
-    let low = if p > 0.0 { middle - half } else { 0.0 };
-    let high = if p < 1.0 { middle + half } else { 1.0 };
-    (100.0 * p, 100.0 * low, 100.0 * high)
-}
-
 /// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of
 /// freedom (Wilson & Hilferty, PNAS 17, 1931).
 pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
@@ -45,7 +34,7 @@ pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
 pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let share = |p: f64| wilson(p, n);
+    let share = |p: f64| stats::wilson(p, n);
     let first = *values.first()?;
     match how {
         Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),

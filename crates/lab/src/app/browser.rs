@@ -42,7 +42,7 @@ impl Browser {
         let (at, objects) = if self.unrequested.is_empty() {
             let first = self.requested == 0;
             self.unrequested = page(random);
-            let pause = if first { Span::ZERO } else { Span((exponential(random) * PAUSE.0 as f64) as u64) };
+            let pause = if first { Span::ZERO } else { random.exponential_span(PAUSE) };
             (now + pause, self.unrequested.split_off(self.unrequested.len() - 1))
         } else {
             (now, std::mem::take(&mut self.unrequested))
@@ -78,14 +78,9 @@ fn page(random: &mut Stream) -> Vec<u64> {
     let ((p0, n0, k0), (p1, n1, k1)) = (PAGES[i - 1], PAGES[i]);
     let between = |a: u64, b: u64| a + (b - a) * (rank - p0 * 10) / ((p1 - p0) * 10);
     let (count, bytes) = (between(n0, n1), between(k0 * 1000, k1 * 1000));
-    let shares: Vec<f64> = (0..count).map(|_| exponential(random)).collect();
+    let shares: Vec<f64> = (0..count).map(|_| random.exponential()).collect();
     let sum: f64 = shares.iter().sum();
     shares.iter().map(|s| ((s / sum * bytes as f64) as u64).max(LEAST)).collect()
-}
-
-/// An exponential number of mean 1.
-fn exponential(random: &mut Stream) -> f64 {
-    -libm::log(((random.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0)
 }
 
 #[cfg(test)]

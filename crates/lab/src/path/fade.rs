@@ -73,7 +73,7 @@ impl BurstLoss {
 
     /// Fades. `times` draws when they begin, `stream` what they lose.
     pub(super) fn fades(fades: Fades, mut times: Stream, stream: Stream) -> Self {
-        let from = Instant::ZERO + exponential(&mut times, fades.every);
+        let from = Instant::ZERO + times.exponential_span(fades.every);
         Self {
             burst: fades.burst,
             begins: Begins::AtRandom { mean: fades.every, stream: times, from },
@@ -88,20 +88,13 @@ impl BurstLoss {
             Begins::Periodically { period, phase } => (now + *phase).0 % period.0 < lasts.0,
             Begins::AtRandom { mean, stream, from } => {
                 while *from + lasts <= now {
-                    *from = *from + lasts + exponential(stream, *mean);
+                    *from = *from + lasts + stream.exponential_span(*mean);
                 }
                 *from <= now
             }
         };
         during && self.stream.chance(self.burst.share)
     }
-}
-
-/// An exponential time of this mean, to the nanosecond; at most 45 means.
-fn exponential(stream: &mut Stream, mean: Span) -> Span {
-    // Uniform in (0, 1], in steps of 2^-53.
-    let u = ((stream.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
-    Span((-libm::log(u) * mean.0 as f64) as u64)
 }
 
 #[cfg(test)]
