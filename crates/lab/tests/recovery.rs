@@ -425,3 +425,26 @@ fn a_late_retransmission_is_not_the_original() {
     s.ack_original(1, &[]);
     assert_eq!((s.end.tx.counters.undone, s.cwnd() >= 10), (1, true));
 }
+
+/// After an outage in which the first of two segments was sent again, its ACK echoes the original: the copy was
+/// unnecessary and is no evidence (`tcp_skb_spurious_retrans`) that the segments sent before it are lost. Once
+/// marked by time they would not be marked again after the reduction is undone, and a segment that is lost
+/// would wait for the next timeout.
+#[test]
+fn an_unnecessary_retransmission_is_no_evidence_of_loss() {
+    let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);
+    s.write(10);
+    s.at_ms(600);
+    assert_eq!(s.end.tx.counters.timeouts, 1);
+    s.take();
+    s.ack_original(1, &[]);
+    assert_eq!(
+        (s.end.tx.phase(), s.end.tx.counters.undone, s.end.tx.counters.recoveries),
+        (Phase::Open, 1, 0)
+    );
+    // Of the rest, one is lost. The others show it.
+    s.ack_original(4, &[]);
+    s.ack(4, &[(5, 8)]);
+    assert_eq!(s.end.tx.phase(), Phase::Recovery);
+    assert_eq!(s.data().iter().filter(|n| **n == 4).count(), 1);
+}

@@ -1,8 +1,8 @@
 //! ACK processing (Linux `tcp_ack`).
 
 use super::super::rack::{DUPLICATES, Lost};
-use super::super::scoreboard::Delivered;
-use super::super::segment::milliseconds;
+use super::super::scoreboard::{Delivered, Record};
+use super::super::segment::{is_before, milliseconds};
 use super::{Incoming, Outgoing, Phase, Sender, Timer};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -254,7 +254,13 @@ impl<C: Controller + Clone> Sender<C> {
         if let Some(low) = d.reordered.take() {
             rack.reordering(self.board.highest_held() - low, mss);
         }
-        self.board.acknowledge(now, a.ack, &mut d, |r| rack.delivered(now, r, min));
+        // A retransmission that left after what this ACK echoes was unnecessary (tcp_skb_spurious_retrans).
+        let unnecessary = |r: &Record| r.ever_resent() && a.echo.is_some_and(|e| is_before(e, r.at));
+        self.board.acknowledge(now, a.ack, &mut d, |r| {
+            if !unnecessary(r) {
+                rack.delivered(now, r, min);
+            }
+        });
         if let Some(low) = d.reordered {
             rack.reordering(self.board.highest_held().saturating_sub(low), mss);
         }
