@@ -4,6 +4,7 @@
 //! - [`random`]: named streams of random numbers
 //! - [`path`]: links, queues, delays and losses; ensembles of paths
 //! - [`tcp`]: a TCP endpoint that behaves like today's Linux
+//! - [`ends`]: the two ends of a flow
 //! - [`app`]: what applications send
 //! - [`engine`]: flows over a path
 //! - [`engines`]: what runs a study: the interface, and the simulator as one engine
@@ -26,6 +27,7 @@
 pub mod app;
 pub mod axis;
 pub mod columns;
+pub mod ends;
 pub mod engine;
 pub mod engines;
 pub mod eval;

@@ -4,10 +4,11 @@
 //! a field of a row means the same whatever engine it came from. `None` is what an engine does not observe,
 //! or what did not happen where the field says so.
 
-use crate::engine::MILESTONES;
 use crate::eval::{self, Ended};
 use crate::path::PathFacts;
-use crate::record::{Class, Cost, ExitRow, HANDSHAKE_FAILED, Marks, Objects, Others, Param, Row, SCHEMA};
+use crate::record::{
+    Class, Cost, ExitRow, HANDSHAKE_FAILED, MILESTONES, Marks, Objects, Others, Param, Row, SCHEMA,
+};
 use crate::scenario::{Contender, Study};
 use slowstart::control::Exited;
 use slowstart::units::{Bytes, Instant, Rate, Span};

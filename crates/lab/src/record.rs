@@ -23,6 +23,9 @@ pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
 /// JSON Schema of a line of `events.jsonl`: an [`EventRow`] as [`OfRun`].
 pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
 
+/// Delivered bytes at which the time is recorded.
+pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
+
 /// The caveat of a flow whose handshake was given up.
 pub const HANDSHAKE_FAILED: &str = "the handshake failed: an end gave up after its last retransmission";
 
@@ -267,12 +270,12 @@ pub struct Row {
     pub caveats: Vec<String>,
 }
 
-/// The schema of [`Row::time_to_bytes_s`], whose keys are those of [`MILESTONES`](crate::engine::MILESTONES).
+/// The schema of [`Row::time_to_bytes_s`], whose keys are those of [`MILESTONES`].
 #[cfg(feature = "schema")]
 fn milestones(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let seconds = generator.subschema_for::<Option<f64>>();
-    let names = crate::engine::MILESTONES.map(|bytes| bytes.to_string());
-    let all: serde_json::Map<_, _> = crate::engine::MILESTONES
+    let names = MILESTONES.map(|bytes| bytes.to_string());
+    let all: serde_json::Map<_, _> = MILESTONES
         .iter()
         .zip(&names)
         .map(|(bytes, name)| {

@@ -3,7 +3,7 @@
 
 mod browser;
 
-use crate::engine::{End, PerEnd};
+use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use browser::Browser;
 use slowstart::units::{Instant, Span};

@@ -1,8 +1,9 @@
 //! A flow: its two endpoints, its application, and what the engine observes of it.
 
-use super::id::{End, FLOW_CLOCKS, FlowId, LineId, PerEnd};
+use super::id::{FLOW_CLOCKS, FlowId, LineId};
 use super::truth::{OneWay, Truth};
 use crate::app::{App, Kind as AppKind};
+use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::profile::Profile;

@@ -7,10 +7,11 @@ mod proxy;
 mod queued;
 mod truth;
 
+pub use crate::ends::{End, PerEnd};
 pub use flow::{Control, Direction, Flow, FlowSpec};
-pub use id::{End, FlowId, PerEnd};
+pub use id::FlowId;
 pub use proxy::Proxied;
-pub use truth::{BIN, Impact, MILESTONES, Truth};
+pub use truth::{BIN, Impact, Truth};
 
 use crate::app::{Kind as AppKind, Socket};
 use crate::path::{Dropped, Path};

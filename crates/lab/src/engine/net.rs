@@ -5,8 +5,9 @@
 //! an event does not grow with the window. Timers are lazy: see docs/dev/engine.md, "Events and timers".
 
 use super::flow::{Control, Flow, Origin};
-use super::id::{ClockId, Destination, Due, End, FlowId, LineId, PerEnd, Source};
+use super::id::{ClockId, Destination, Due, FlowId, LineId, Source};
 use super::queued::{Fate, Queued, Waiting, What};
+use crate::ends::{End, PerEnd};
 use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::record::CapturedPacket;

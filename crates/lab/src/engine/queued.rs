@@ -1,8 +1,9 @@
 //! Packets that wait in a queue discipline: they enter their line when they leave the queue.
 
 use super::End;
-use super::id::{FlowId, LineId, PerEnd};
+use super::id::{FlowId, LineId};
 use super::net::{Net, Packet, leaving};
+use crate::ends::PerEnd;
 use crate::path::queue::Departure;
 use crate::path::{Dropped, PacketInfo};
 use crate::tcp::segment::Segment;

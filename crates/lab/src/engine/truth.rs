@@ -1,12 +1,11 @@
 //! What the engine itself observes of a flow, beyond what its endpoints know: the basis of the measures in a
 //! row.
 
+use crate::record::MILESTONES;
 use slowstart::control::Exited;
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// Delivered bytes at which the time is recorded.
-pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// Width of the bins in which delivered bytes are counted.
 pub const BIN: Span = Span::millis(10);
 
