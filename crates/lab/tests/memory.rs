@@ -46,16 +46,18 @@ fn compare(seed: u64) -> usize {
     .len()
 }
 
+/// 400 studies; with `SLOWSTART_LONG=1` a thousand.
 #[test]
-fn a_thousand_studies_need_the_memory_of_a_hundred() {
+fn many_studies_need_the_memory_of_a_hundred() {
     let mut after = Vec::new();
-    for n in 1..=1000 {
+    for n in 1..=if std::env::var_os("SLOWSTART_LONG").is_some() { 1000 } else { 400 } {
         assert!(compare(n) > 10_000);
         if n % 100 == 0 {
             after.push(resident_kb());
         }
     }
-    println!("resident after 100, 200 .. 1,000 studies (kB): {after:?}");
-    // What allocators keep for threads varies by some megabytes.
-    assert!(after[9] < after[0] + 4096, "{after:?}");
+    println!("resident after each hundred studies (kB): {after:?}");
+    // What allocators keep for threads varies by some megabytes; 300 studies that keep a page each would need
+    // more.
+    assert!(after[after.len() - 1] < after[0] + 4096, "{after:?}");
 }
