@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
-install_missing nginx:nginx-light wrk:wrk ip:iproute2 bpftool:bpftool curl:curl nsenter:util-linux
+install_missing python3:python3 wrk:wrk ip:iproute2 bpftool:bpftool curl:curl nsenter:util-linux
 minutes=${1:-60}
 each=$((${2:-20000} / 2)) # of the trial, and beside it
 # Pins and namespaces are in file systems of its own, which end with it.
@@ -62,32 +62,36 @@ files=$((each * 2 + 1000))
 files=$(ulimit -n)
 processes=$(((each * 4 + files * 3 - 1) / (files * 3)))
 
-# Each connection receives 48 kB at once and the rest in 12 to 60 s.
-head -c 64000 /dev/zero >"$dir/page"
+# Each connection receives 48 kB at once and the rest after 12 to 60 s.
+cat >"$dir/server.py" <<'PYTHON'
+import asyncio, random, sys
+
+async def serve(reader, writer):
+    try:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 64000\r\nConnection: close\r\n\r\n" + bytes(48000))
+        await asyncio.sleep(random.uniform(12, 60))
+        writer.write(bytes(16000))
+        await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        writer.close()
+
+async def main(port, seed):
+    random.seed(seed)
+    server = await asyncio.start_server(serve, "10.98.0.1", port, backlog=100_000, reuse_port=True)
+    await server.serve_forever()
+
+asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+PYTHON
 port=8080
 for name in trial objects; do
   mkdir "${group[$name]}"
-  cat >"$dir/$name.conf" <<CONF
-user root;
-daemon off;
-pid $dir/$name.pid;
-error_log $dir/$name.error error;
-worker_processes $processes;
-events { worker_connections $((each / processes * 5 / 4 + 1000)); }
-http {
-  access_log off;
-  split_clients "\$connection" \$rate { 25% 266; 25% 400; 25% 800; * 1300; }
-  server {
-    listen 10.98.0.1:$port backlog=$((each * 2)) reuseport;
-    keepalive_timeout 0;
-    root $dir;
-    limit_rate_after 48k;
-    limit_rate \$rate;
-  }
-}
-CONF
-  in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec nginx -c $dir/$name.conf" &
-  started+=($!)
+  for ((n = 1; n <= processes; n++)); do
+    in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec python3 $dir/server.py $port $n" 2>"$dir/$name.$n.error" &
+    started+=($!)
+  done
   port=$((port + 1))
 done
 kmalloc() { awk '/^kmalloc-/ { sum += $2 * $4 } END { printf "%.1f", sum / 1e6 }' /proc/slabinfo; }
