@@ -446,6 +446,7 @@ mod tests {
         "iw",
         "w_max",
         "hystart",
+        "begin",
     ];
 
     #[test]
@@ -461,6 +462,7 @@ mod tests {
                         "few" => c.startup == "rate-bound",
                         "pace" | "w_max" => c.startup.starts_with("rapid-start"),
                         "iw" => v == ParamValue::Number(1.0),
+                        "begin" => v == ParamValue::Word("iw"),
                         "interpolation" => v == ParamValue::Word("on"),
                         _ => [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v),
                     };

@@ -140,6 +140,8 @@ pub enum Measure {
     Web(web::Measure),
     /// Standard deviation of SEARCH's normalised difference with this many bins, before capacity.
     DifferenceNoise(usize),
+    /// The same before capacity by the thesis' heuristic.
+    HeuristicDifferenceNoise(usize),
     /// Rounds of limited slow start: target window, limit.
     LimitedRounds(f64, f64),
     /// The best window of a path (ESS, equation 6), bytes: Mbit/s, RTT in ms.
@@ -210,6 +212,7 @@ impl FromStr for Measure {
             ("first_rtt_s", []) => Self::FirstRttS,
             ("rtt_spread_before_capacity", []) => Self::RttSpreadBeforeCapacity,
             ("difference_noise", [n]) => Self::DifferenceNoise(*n as usize),
+            ("heuristic_difference_noise", [n]) => Self::HeuristicDifferenceNoise(*n as usize),
             ("utilisation", [from, to]) => Self::Utilisation(*from, *to),
             ("blackout_s", []) => Self::BlackoutS,
             ("recovery_s", []) => Self::RecoveryS,
@@ -476,6 +479,9 @@ impl Measure {
             }
             Self::BinsError(n) => bins::mean_error(&result.acks, n),
             Self::DifferenceNoise(n) => bins::noise(&result.acks, n, row.capacity_time_s?),
+            Self::HeuristicDifferenceNoise(n) => {
+                bins::noise(&result.acks, n, row.capacity_time_by_heuristic_s?)
+            }
             Self::LimitedRounds(..)
             | Self::BestWindow(..)
             | Self::DoublingRounds(..)

@@ -23,10 +23,14 @@ pub enum Measure {
     LostQuantile(f64),
     /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
     FarQuantileS(f64),
+    /// The same, without connections whose timer expired although nothing was lost.
+    FarLostQuantileS(f64),
     /// The share of connections that took more than this many seconds, in per cent, among those with an RTT
     /// of 50 ms or more.
     FarSlower(f64),
-    /// The median response time of answers of more than the first and up to the second number of bytes.
+    /// The mean response time of answers of more than the first and up to the second number of bytes.
+    MeanOfSizes(f64, f64),
+    /// The median of the same.
     MedianOfSizes(f64, f64),
     /// The shortest response time of answers of more than the first and up to the second number of bytes.
     LeastOfSizes(f64, f64),
@@ -68,7 +72,9 @@ impl Measure {
             ("web_quantile", [share]) => Self::Quantile(*share),
             ("web_lost_quantile", [share]) => Self::LostQuantile(*share),
             ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share),
+            ("web_far_lost_quantile_s", [share]) => Self::FarLostQuantileS(*share),
             ("web_far_slower", [seconds]) => Self::FarSlower(*seconds),
+            ("web_mean_of_sizes", [from, to]) => Self::MeanOfSizes(*from, *to),
             ("web_median_of_sizes", [from, to]) => Self::MedianOfSizes(*from, *to),
             ("web_least_of_sizes", [from, to]) => Self::LeastOfSizes(*from, *to),
             ("web_least_up_to", [bytes]) => Self::LeastUpTo(*bytes),
@@ -89,11 +95,14 @@ impl Measure {
     /// The value in a run, if the run has one.
     pub fn of(&self, result: &WebResult) -> Option<f64> {
         let studied = || result.retried.iter().filter(|h| h.studied);
-        let of_sizes = |share: f64, from: f64, to: f64| {
-            let within = |h: &&RetriedConnection| h.bytes as f64 > from && h.bytes as f64 <= to;
-            quantile(share, studied().filter(within).map(RetriedConnection::rtts))
+        let of_sizes = |from: f64, to: f64| {
+            studied()
+                .filter(move |h| h.bytes as f64 > from && h.bytes as f64 <= to)
+                .map(RetriedConnection::rtts)
         };
-        let far = || studied().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s);
+        let lost = || studied().filter(|h| h.waited_s > 0.0);
+        let is_far = |h: &&RetriedConnection| h.rtt_s >= 0.05;
+        let far = || studied().filter(is_far).map(|h| h.response_s);
         match *self {
             Self::Mean => mean(studied().map(RetriedConnection::rtts)),
             Self::MeanWithoutWaits => mean(studied().map(|h| (h.response_s - h.waited_more_s) / h.rtt_s)),
@@ -103,14 +112,14 @@ impl Measure {
             Self::MeanOfAll => mean(result.retried.iter().map(RetriedConnection::rtts)),
             Self::MeanOfOthers => Some(result.others_rtts),
             Self::Quantile(share) => quantile(share, studied().map(RetriedConnection::rtts)),
-            Self::LostQuantile(share) => {
-                quantile(share, studied().filter(|h| h.waited_s > 0.0).map(RetriedConnection::rtts))
-            }
+            Self::LostQuantile(share) => quantile(share, lost().map(RetriedConnection::rtts)),
             Self::FarQuantileS(share) => quantile(share, far()),
+            Self::FarLostQuantileS(share) => quantile(share, lost().filter(is_far).map(|h| h.response_s)),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
-            Self::MedianOfSizes(from, to) => of_sizes(0.5, from, to),
-            Self::LeastOfSizes(from, to) => of_sizes(0.0, from, to),
-            Self::LeastUpTo(bytes) => of_sizes(0.0, 0.0, bytes),
+            Self::MeanOfSizes(from, to) => mean(of_sizes(from, to)),
+            Self::MedianOfSizes(from, to) => quantile(0.5, of_sizes(from, to)),
+            Self::LeastOfSizes(from, to) => quantile(0.0, of_sizes(from, to)),
+            Self::LeastUpTo(bytes) => quantile(0.0, of_sizes(0.0, bytes)),
             Self::Correlation => correlation(&studied().map(RetriedConnection::rtts).collect::<Vec<_>>()),
             Self::SpuriousOverLost => {
                 let took = |spurious: bool| {
@@ -189,5 +198,6 @@ mod tests {
             |name: &str| Measure::named(name, &[1500.0, 4380.0]).and_then(|m| m.of(&result)).map(f64::round);
         assert_eq!(of("web_least_of_sizes"), Some(4.0));
         assert_eq!(of("web_median_of_sizes"), Some(9.0));
+        assert_eq!(of("web_mean_of_sizes"), Some(7.0));
     }
 }

@@ -3,23 +3,38 @@
 //! window grows as in slow start, above it as in congestion avoidance: short exponential and linear phases
 //! alternate until a loss.
 //!
+//! With `begin=infinite` it is what Ha and Rhee (2008) describe and compare with: the threshold begins without a
+//! limit, and is set to the product during slow start if that exceeds the window.
+//!
 //! Reconstructed because the paper was not available:
 //! - the threshold begins at the initial window;
 //! - the time constant of the estimate's filter is one smoothed RTT, our choice;
 //! - the rate that determines the length of a sample is that of the last whole round.
 
 use super::Startup;
-use crate::param::params;
+use crate::param::{choice, params};
 use crate::round::Round;
 use crate::step::Step;
 use crate::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
 use crate::view::{Ack, Congestion, Handshake, View};
+
+choice! {
+    /// Where the threshold begins.
+    pub enum Begin {
+        /// At the initial window; the estimate only raises it.
+        Iw = "iw",
+        /// Without a limit; the estimate sets it during slow start if it exceeds the window.
+        Infinite = "infinite",
+    }
+}
 
 params! {
     /// Parameters of adaptive start.
     pub struct Params {
         /// Time constant of the filter, in smoothed RTTs.
         tau: Fixed = Fixed::milli(1000), "a number of round trips above 0, such as 0.5", |v| v.0 > 0;
+        /// Where the threshold begins.
+        begin: Begin = Begin::Iw, "one of iw, infinite", |_v| true;
     }
 }
 
@@ -90,7 +105,10 @@ impl Startup for Adaptive {
     }
 
     fn on_established(&mut self, v: &View, _: &Handshake) -> Step {
-        Step::HOLD.ssthresh(v.iw)
+        match self.params.begin {
+            Begin::Iw => Step::HOLD.ssthresh(v.iw),
+            Begin::Infinite => Step::HOLD,
+        }
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
@@ -113,10 +131,11 @@ impl Startup for Adaptive {
             Some(_) => return grow,
         }
         (self.since, self.bytes) = (Some(v.now), Bytes::ZERO);
-        match self.pipe(v) {
-            Some(pipe) if v.ssthresh.is_none_or(|t| t < pipe) => grow.ssthresh(pipe),
-            _ => grow,
-        }
+        let sets = |pipe: &Bytes| match self.params.begin {
+            Begin::Iw => v.ssthresh.is_none_or(|t| t < *pipe),
+            Begin::Infinite => *pipe > v.cwnd && v.ssthresh.is_none_or(|t| v.cwnd < t),
+        };
+        self.pipe(v).filter(sets).map_or(grow, |pipe| grow.ssthresh(pipe))
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {

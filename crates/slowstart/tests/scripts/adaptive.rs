@@ -37,3 +37,20 @@ fn loss_leaves_what_the_estimate_fills() {
     );
     play("startup adaptive\nloss 1 -> exit loss, cwnd 5, ssthresh 5      # no estimate: the avoidance's");
 }
+
+/// As the paper of HyStart has it: no threshold until the estimate exceeds the window in slow start.
+#[test]
+fn without_a_first_threshold_the_estimate_must_exceed_the_window() {
+    play(
+        "startup adaptive:begin=infinite
+         iw 200
+         +100ms ack 1 -> cwnd 201
+         +1ms ack 1 -> cwnd 202, eligible_bps 8000000, phase adaptive   # 100 segments are less than the window
+         ack 1 x98 -> cwnd 300",
+    );
+    play(
+        "startup adaptive:begin=infinite
+         +100ms ack 1 -> cwnd 11
+         +1ms ack 1 -> cwnd 12, ssthresh 100",
+    );
+}
