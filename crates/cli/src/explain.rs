@@ -244,7 +244,7 @@ impl<'a> Told<'a> {
         all
     }
 
-    /// Loss recoveries, timeouts and resumed startups, the first [`TOLD`] of them one by one.
+    /// Loss recoveries, timeouts, and slow starts that go on or begin again, the first [`TOLD`] of them one by one.
     fn losses(&self) -> Vec<(f64, String)> {
         let mut all = Vec::new();
         let mut more = 0;
@@ -260,6 +260,13 @@ impl<'a> Told<'a> {
                 }
                 "timeout" => "The retransmission timer fires.".to_string(),
                 "resumed" => "The startup resumes.".to_string(),
+                "restart" => {
+                    let end = self.events[i..].iter().find(|(_, e)| e.what == "exit");
+                    let end = end.map_or("does not end".to_string(), |(t, e)| {
+                        format!("ends at {} s ({})", fixed(*t), e.why.as_deref().unwrap_or_default())
+                    });
+                    format!("The avoidance returns to slow start, which {end}.")
+                }
                 "stall" => "The host's own queue refuses a packet.".to_string(),
                 _ => continue,
             };

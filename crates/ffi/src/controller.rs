@@ -17,7 +17,7 @@ pub struct slowstart_controller {
 
 impl slowstart_controller {
     pub(crate) fn note(&mut self, change: Change) {
-        if change.resumed {
+        if change.resumed || change.restarted {
             self.exited = None;
         }
         self.exited = change.exited.or(self.exited);

@@ -328,7 +328,7 @@ pub struct EventRow {
     pub time_s: f64,
     /// Which flow of the run, from 0.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
     pub what: &'static str,
     /// The reason of an exit, the cause of a drop.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -200,6 +200,9 @@ impl Play {
         if change.resumed {
             line["resumed"] = json!(true);
         }
+        if change.restarted {
+            line["restarted"] = json!(true);
+        }
         self.before = now;
         self.lines.push(line);
     }

@@ -49,6 +49,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "field/c4",
     "field/satellite",
     "field/quicly",
+    "field/quicly-loss",
     "field/suss",
     "field/careful-resume",
     "field/reports",

@@ -150,8 +150,10 @@ pub struct Host<C> {
     pub marked: Option<Bytes>,
     /// What an earlier connection to this peer left.
     pub remembered: Option<PathMemory>,
-    /// The end of the startup.
+    /// The end of the first slow start.
     pub exit: Option<Exited>,
+    /// How often the avoidance has returned to slow start.
+    pub restarts: u32,
     /// When a loss was first known.
     pub first_loss: Option<Instant>,
     /// When the peer first reported a mark.
@@ -195,6 +197,7 @@ impl<C: Controller> Host<C> {
             marked: None,
             remembered: None,
             exit: None,
+            restarts: 0,
             first_loss: None,
             first_mark: None,
             counters: Counters::default(),
@@ -299,6 +302,10 @@ impl<C: Controller> Host<C> {
     }
 
     fn note(&mut self, change: Change) {
+        self.restarts += u32::from(change.restarted);
+        if self.restarts > 0 {
+            return;
+        }
         if change.resumed {
             self.exit = None;
         }
@@ -571,6 +578,7 @@ impl<C: Controller> Host<C> {
         self.mss = mss.max(Bytes(1));
         (self.srtt, self.latest_rtt, self.min_rtt) = (None, None, None);
         (self.episode, self.remembered, self.exit) = (None, None, None);
+        self.restarts = 0;
         (self.path_since, self.delivered_at, self.first_sent_at) = (self.now, self.now, self.now);
         self.cwnd_limited = false;
         if let Some(rtt) = rtt {

@@ -140,10 +140,13 @@ pub struct Exited {
 #[non_exhaustive]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The startup ended: for the first time, or again after `resumed`.
+    /// Slow start ended: for the first time, or again after `resumed` or `restarted`.
     pub exited: Option<Exited>,
     /// The loss that ended the startup proved spurious. The startup continues, and its recorded exit is void.
     pub resumed: bool,
+    /// The avoidance returned to slow start, with the window as it is and no threshold. Its end is reported by
+    /// `exited` again.
+    pub restarted: bool,
     /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far,
     /// unless it has arrived or is already marked lost.
     pub resend: Option<Bytes>,
@@ -153,15 +156,15 @@ impl Change {
     /// The startup ended, `resumed` is true if it goes on after all, and a packet is to be sent again.
     #[cfg(feature = "foreign")]
     pub const fn of(exited: Option<Exited>, resumed: bool, resend: Option<Bytes>) -> Self {
-        Self { exited, resumed, resend }
+        Self { exited, resumed, restarted: false, resend }
     }
 
-    pub(crate) const NONE: Self = Self { exited: None, resumed: false, resend: None };
+    pub(crate) const NONE: Self = Self { exited: None, resumed: false, restarted: false, resend: None };
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Mode {
-    /// The startup decides, for the first time.
+    /// The startup decides, for the first time, or a new instance of it after a restart by the avoidance.
     Startup,
     /// Congestion ended the startup, which reduces the window itself until the end of the episode.
     Leaving(Exit),
@@ -177,6 +180,7 @@ enum Mode {
 #[derive(Copy, Clone, Debug)]
 struct Before {
     mode: Mode,
+    counts: bool,
     cwnd: Bytes,
     ssthresh: Option<Bytes>,
 }
@@ -193,6 +197,9 @@ pub struct Composed<S, A> {
     before: Option<Before>,
     fresh: S,
     landing: Option<Lander>,
+    /// In a slow start by the host's growth rule that the avoidance began, whose end is recorded as that of a
+    /// startup.
+    counts: bool,
 }
 
 impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
@@ -206,6 +213,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             before: None,
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
             landing: None,
+            counts: false,
         }
     }
 
@@ -218,7 +226,16 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
     /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and
     /// `fresh` a new instance with the same parameters, for restarts.
     pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
-        Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state, landing: None }
+        Self {
+            startup,
+            fresh,
+            avoidance,
+            mode: Mode::Startup,
+            before: None,
+            state,
+            landing: None,
+            counts: false,
+        }
     }
 
     /// Ends the startup now, with the window and threshold unchanged, and enters the avoidance.
@@ -276,7 +293,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
             Window::Grow(by) if earned.is_some() => rest = self.grow(by),
             Window::Set(b) => self.state.cwnd = b.max(f.min_window),
-            Window::Keep | Window::Grow(_) => {}
+            Window::Keep | Window::Grow(_) | Window::Restart => {}
         }
         let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
@@ -315,14 +332,32 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             if let Mode::Regrow { .. } = self.mode {
                 self.enter_avoidance(f, Exit::Ssthresh);
             }
-            self.avoid(f, &Ack { bytes: rest.min(ack.bytes), ..*ack });
+            change.restarted = self.avoid(f, &Ack { bytes: rest.min(ack.bytes), ..*ack });
         }
         change
+    }
+
+    /// Returns to slow start without a threshold, as the avoidance asks.
+    #[cold]
+    #[inline(never)]
+    fn restart(&mut self, f: &Facts) {
+        self.mode = match self.startup.on_restart(&self.view(f), Restart::Avoidance) {
+            Resume::FromStart => {
+                self.startup = self.fresh.clone();
+                Mode::Startup
+            }
+            Resume::Standard => Mode::Regrow { again: false },
+        };
+        self.counts = self.mode != Mode::Startup;
+        self.state.ssthresh = None;
+        // An earlier episode that proves spurious now changes nothing.
+        self.before = None;
     }
 
     fn enter_avoidance(&mut self, f: &Facts, why: Exit) {
         let first = matches!(self.mode, Mode::Startup | Mode::Leaving(_));
         self.mode = Mode::Avoidance;
+        self.counts = false;
         self.state.pace = None;
         self.state.wake = None;
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
@@ -332,13 +367,19 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
     }
 
-    fn avoid(&mut self, f: &Facts, ack: &Ack) {
+    /// The avoidance decides about an ACK. Returns true if slow start begins again.
+    fn avoid(&mut self, f: &Facts, ack: &Ack) -> bool {
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
         match self.avoidance.on_ack(&v, ack) {
             Window::Keep => {}
             Window::Grow(b) => self.state.cwnd += b,
             Window::Set(b) => self.state.cwnd = b.max(f.min_window),
+            Window::Restart => {
+                self.restart(f);
+                return true;
+            }
         }
+        false
     }
 
     fn timeout(&mut self, f: &Facts, c: &Congestion) -> Change {
@@ -350,7 +391,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let kept = v.ssthresh.filter(|_| !c.first);
         let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.min_ssthresh());
         let resume = self.startup.on_restart(&v, Restart::Timeout);
-        let left = self.mode == Mode::Startup;
+        let left = self.mode == Mode::Startup || core::mem::take(&mut self.counts);
         self.avoidance.enter(&v, Exit::Timeout);
         self.state.ssthresh = Some(asked.and_then(|s| s.ssthresh).unwrap_or(threshold).max(f.min_ssthresh()));
         // RFC 5681 §3.1: the loss window is one segment. RFC 9002 §7.6.2: the least window.
@@ -422,18 +463,20 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
                 self.apply(f, step, earned)
             }
             Mode::Avoidance => {
-                if let Some(a) = earned {
-                    self.avoid(f, a);
-                }
-                Change::NONE
+                let restarted = earned.is_some_and(|a| self.avoid(f, a));
+                Change { restarted, ..Change::NONE }
             }
         }
     }
 
     fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change {
         if c.first {
-            self.before =
-                Some(Before { mode: self.mode, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh });
+            self.before = Some(Before {
+                mode: self.mode,
+                counts: self.counts,
+                cwnd: self.state.cwnd,
+                ssthresh: self.state.ssthresh,
+            });
         }
         if c.signal == Signal::Timeout {
             return self.timeout(f, c);
@@ -455,13 +498,24 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
                 None,
             );
         }
+        let mut change = Change::NONE;
         if c.first {
             let cut = self.avoidance.on_congestion(&v, c).max(f.min_ssthresh());
+            if self.counts {
+                change.exited = Some(Exited {
+                    why: c.signal.into(),
+                    at: f.now,
+                    detected_at: f.now,
+                    detected_cwnd: self.state.cwnd,
+                    exit_cwnd: cut,
+                    inflight: f.inflight,
+                });
+            }
             self.state.cwnd = cut;
             self.state.ssthresh = Some(cut);
             self.enter_avoidance(f, c.signal.into());
         }
-        Change::NONE
+        change
     }
 
     fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change {
@@ -480,8 +534,9 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             self.before = None;
             self.state.cwnd = self.state.cwnd.max(b.cwnd);
             self.state.ssthresh = b.ssthresh;
-            change.resumed = b.mode == Mode::Startup && self.mode != Mode::Startup;
-            self.mode = b.mode;
+            let left = b.mode == Mode::Startup && self.mode != Mode::Startup;
+            change.resumed = left || (b.counts && !self.counts);
+            (self.mode, self.counts) = (b.mode, b.counts);
         }
         change
     }

@@ -17,6 +17,9 @@ pub enum Window {
     /// Set to this many bytes, at least the host's [least window](crate::view::Facts::min_window). Always
     /// applied.
     Set(Bytes),
+    /// Of an avoidance only: slow start begins again, with the window as it is and without a threshold. When
+    /// that ends, [`Avoidance::enter`](crate::avoidance::Avoidance::enter) is called.
+    Restart,
 }
 
 /// How packets are spaced.
@@ -236,10 +239,10 @@ impl Step {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resume {
-    /// With a new instance of the startup, up to the threshold that the restart set.
+    /// With a new instance of the startup, up to the threshold that the restart set, if any.
     FromStart,
-    /// With the startup unchanged (after an idle period), or with standard growth up to the threshold (after
-    /// a timeout).
+    /// With the startup unchanged (after an idle period), or with standard growth (after a timeout up to the
+    /// threshold, and if the avoidance asks for it).
     Standard,
 }
 

@@ -371,6 +371,8 @@ pub enum Restart {
     Timeout,
     /// Nothing was sent for longer than the retransmission timeout.
     Idle,
+    /// The avoidance asks for it.
+    Avoidance,
 }
 
 impl Restart {
@@ -379,6 +381,7 @@ impl Restart {
         match self {
             Self::Timeout => "timeout",
             Self::Idle => "idle",
+            Self::Avoidance => "avoidance",
         }
     }
 }

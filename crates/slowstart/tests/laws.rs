@@ -574,7 +574,8 @@ fn windows_have_minima_growth_needs_permission_and_runs_end_once() {
                 );
             }
             prop_assert!(!(ended && change.exited.is_some()), "a second exit: {:?}", change.exited);
-            ended = (ended || change.exited.is_some()) && !change.resumed;
+            prop_assert!(ended || !change.restarted, "a restart of what had not ended");
+            ended = (ended || change.exited.is_some()) && !change.resumed && !change.restarted;
         }
         let end = end(&all);
         prop_assert!(

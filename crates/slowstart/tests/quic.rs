@@ -152,7 +152,7 @@ impl Host {
         if change.exited.is_some() && std::mem::replace(&mut self.ended, true) {
             self.broken = Some(format!("a second exit: {:?}", change.exited));
         }
-        self.ended &= !change.resumed;
+        self.ended &= !change.resumed && !change.restarted;
         self.seen.push(Seen { state, change, phase });
     }
 

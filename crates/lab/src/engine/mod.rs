@@ -451,14 +451,20 @@ impl Engine {
             let t = &mut self.flows[flow.index()].truth;
             let (what, why) = match event {
                 Event::Exited(e) => {
-                    t.exit = Some(*e);
-                    t.exit_rtt = rtt;
-                    t.exit_queue_delay = t.peak_queue_delay;
+                    if !t.restarted {
+                        t.exit = Some(*e);
+                        t.exit_rtt = rtt;
+                        t.exit_queue_delay = t.peak_queue_delay;
+                    }
                     ("exit", Some(e.why.name()))
                 }
                 Event::Resumed => {
-                    t.exit = None;
+                    t.exit = t.exit.filter(|_| t.restarted);
                     ("resumed", None)
+                }
+                Event::Restarted => {
+                    t.restarted = true;
+                    ("restart", None)
                 }
                 Event::Mark => {
                     t.first_mark = t.first_mark.or(Some(*at));

@@ -26,8 +26,10 @@ pub struct Truth {
     pub impact: Option<Box<Impact>>,
     /// Bytes in each bin before the current one.
     bins: Vec<u32>,
-    /// How and when the startup ended.
+    /// How and when the first slow start ended.
     pub exit: Option<Exited>,
+    /// The avoidance has returned to slow start.
+    pub(super) restarted: bool,
     /// The newest RTT sample when the startup ended.
     pub exit_rtt: Option<Span>,
     /// The longest wait at the bottleneck of a packet of this flow that was sent before the startup ended.

@@ -38,6 +38,7 @@ pub fn write(out: &mut impl Write, title: &str, samples: &[Sample], events: &[Ev
         let (old, new, trigger) = match e.what {
             "exit" => ("slow_start", "congestion_avoidance", e.why.clone().unwrap_or_default()),
             "resumed" => ("recovery", "slow_start", "spurious_loss".to_string()),
+            "restart" => ("congestion_avoidance", "slow_start", "restart".to_string()),
             "loss" => ("congestion_avoidance", "recovery", "loss".to_string()),
             "recovered" | "undone" => ("recovery", "congestion_avoidance", e.what.to_string()),
             _ => continue,

@@ -90,7 +90,7 @@ fn wide_cube_root(x: u128) -> u64 {
 }
 
 /// Returns the time in which CUBIC's curve moves this many segments to or from its plateau.
-fn curve(segments: u64) -> Span {
+pub(super) fn curve(segments: u64) -> Span {
     // 2^32 segments are beyond every window.
     Span(wide_cube_root(u128::from(segments.min(1 << 32)) * CUBED_NS))
 }

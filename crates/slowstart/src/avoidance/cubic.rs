@@ -95,6 +95,11 @@ impl Cubic {
         }
     }
 
+    /// Forgets `W_max`, so that the next curve looks for one.
+    pub(super) fn forget(&mut self) {
+        self.last_max = 0;
+    }
+
     /// `bictcp_update`: computes how many segments must be acknowledged for one segment of growth.
     fn update(&mut self, v: &View, cwnd: u64, acked: u64) {
         const MS: Span = Span::millis(1);

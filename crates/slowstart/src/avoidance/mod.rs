@@ -101,6 +101,8 @@ avoidances! {
     cubic::Cubic;
     reno::Reno;
     cuback::Cuback;
+    abba::Abba;
+    abba_recalibrate::Recalibrate;
     dctcp::Dctcp;
     prague::Prague;
 
@@ -114,6 +116,12 @@ avoidances! {
         "RFC 5681, RFC 8511", "reno, and a smaller cut for a mark than for a loss";
     "cuback": cuback::Cuback, default, before: "standard",
         "draft-kazuho-ccwg-cuback, 2026", "cubic as a function of what is acknowledged and not of time";
+    "abba": abba::Abba, default, before: "standard",
+        "draft-kazuho-ccwg-abba, September 2026, with a linear model",
+        "cubic, and faster while the round-trip time is below what a line says for the window";
+    "abba-recalibrate": abba_recalibrate::Recalibrate, default, before: "standard",
+        "draft-kazuho-ccwg-abba, September 2026, before the linear model",
+        "cubic, and faster while the queue is drained; returns to slow start where it stays so";
     "dctcp": dctcp::Dctcp, default, before: "standard",
         "RFC 8257; Linux 6.18 tcp_dctcp.c",
         "cuts in proportion to the share of marked packets; needs a receiver that tells of each";

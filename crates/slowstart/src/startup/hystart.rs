@@ -233,7 +233,7 @@ impl Startup for HyStart {
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         // CA_Loss resets the state; the restart after an idle period does not.
         match why {
-            Restart::Timeout => Resume::FromStart,
+            Restart::Timeout | Restart::Avoidance => Resume::FromStart,
             Restart::Idle => Resume::Standard,
         }
     }

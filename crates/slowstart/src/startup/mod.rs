@@ -64,7 +64,7 @@ pub trait Startup {
     fn owns_recovery(&self) -> bool {
         false
     }
-    /// Called when slow start begins again, after a timeout or an idle period. Returns which growth to use
+    /// Called when slow start begins again, after a timeout, an idle period or when the avoidance asks for it. Returns which growth to use
     /// then.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard

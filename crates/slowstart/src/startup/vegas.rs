@@ -131,7 +131,7 @@ impl Startup for Vegas {
         match why {
             // Linux: Reno after a timeout. After an idle period both start a new measurement.
             Restart::Timeout => Resume::Standard,
-            Restart::Idle => Resume::FromStart,
+            Restart::Idle | Restart::Avoidance => Resume::FromStart,
         }
     }
 

@@ -25,6 +25,7 @@ mod flow;
 // One file for each startup of the registry.
 slowstart::declare_startup_modules!();
 
+mod abba;
 mod avoidance;
 mod bbr;
 mod bbr2_quiche;

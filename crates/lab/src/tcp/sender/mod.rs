@@ -79,6 +79,8 @@ pub enum Event {
     Exited(Exited),
     /// The startup resumed: the loss that ended it was spurious.
     Resumed,
+    /// The avoidance returned to slow start.
+    Restarted,
     /// The sender learned of a mark and reduces its window.
     Mark,
     /// Loss recovery began: the window is reduced.
@@ -451,7 +453,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     fn apply_change(&mut self, now: Instant, change: Change) {
         self.sync_state();
-        if change.exited.is_some() || change.resumed {
+        if change.exited.is_some() || change.resumed | change.restarted {
             self.push_change(now, change);
         }
     }
@@ -465,6 +467,9 @@ impl<C: Controller + Clone> Sender<C> {
         }
         if change.resumed {
             self.push_event(now, Event::Resumed);
+        }
+        if change.restarted {
+            self.push_event(now, Event::Restarted);
         }
     }
 
