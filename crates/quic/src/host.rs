@@ -302,16 +302,10 @@ impl<C: Controller> Host<C> {
     }
 
     fn note(&mut self, change: Change) {
+        if self.restarts == 0 {
+            self.exit = change.exited.or(self.exit.filter(|_| !change.resumed));
+        }
         self.restarts += u32::from(change.restarted);
-        if self.restarts > 0 {
-            return;
-        }
-        if change.resumed {
-            self.exit = None;
-        }
-        if let Some(exit) = change.exited {
-            self.exit = Some(exit);
-        }
     }
 
     /// Time passes. A clock that goes back stands still instead.
