@@ -13,7 +13,7 @@ use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{self, Fitted};
-use slowstart_replay::fit::{FIT_SCHEMA, Row, SCHEMA, fit};
+use slowstart_replay::fit::{FIT_SCHEMA, Row, SCHEMA, fit, sampled};
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
@@ -31,8 +31,9 @@ const TRACES: usize = 9;
 /// ACK slots, jitter, queue and loss. Each value stands below a comment with its
 /// interval and what it rests on; where a transfer shows a lower bound only, the
 /// comment says so. Several transfers give an ensemble, of which every run draws
-/// one. FILE is a capture (pcap, pcapng, snoop), a qlog or a kernel log of ACKs
-/// (CSV), as for `slowstart replay`; - is standard input.
+/// one. FILE is a capture (pcap, pcapng, snoop), a qlog, a kernel log of ACKs (CSV),
+/// or a result of iperf3 or nuttcp with intervals of 0.1 s, as for
+/// `slowstart replay`; - is standard input.
 ///
 /// With --trace the rate follows time: Mahimahi traces beside the path file, of
 /// which every run draws one. Where no packet waited for the link the rate is not
@@ -200,13 +201,20 @@ impl Results {
             (Source::KernelLog, _) => name.clone(),
             _ => format!("{name}, connection {}", row.connection),
         };
-        let path = match &t.findings {
-            Some(findings) => fit(findings),
-            None => Err("found no packets and ACKs, expected a capture, a qlog with packets or a kernel log"
+        let fitted = match (&t.findings, &t.samples) {
+            (Some(findings), _) => fit(findings).and_then(|path| {
+                let course = self.trace.then(|| course(findings, path.base_rtt_s.value)).transpose()?;
+                Ok((path, course))
+            }),
+            (None, Some(samples)) => {
+                sampled::fit(samples).map(|(path, course)| (path, self.trace.then_some(course)))
+            }
+            (None, None) => Err("found no packets and ACKs, expected a capture, a qlog with packets, a kernel log, or a result \
+                                 of iperf3 or nuttcp"
                 .to_string()),
         };
-        let path = match path {
-            Ok(path) => path,
+        let (path, course) = match fitted {
+            Ok(found) => found,
             Err(why) => return self.refused.push(format!("{source}: {why}")),
         };
         let line = Row {
@@ -221,13 +229,6 @@ impl Results {
         };
         let written = self.rows.write(&line);
         self.error = self.error.take().or(written.err());
-        let course = match t.findings.as_ref().filter(|_| self.trace) {
-            None => None,
-            Some(findings) => match course(findings, path.base_rtt_s.value) {
-                Ok(c) => Some(c),
-                Err(why) => return self.refused.push(format!("{source}: {why}")),
-            },
-        };
         self.fitted.push((row.bytes, Fitted { source, path }, course));
     }
 }

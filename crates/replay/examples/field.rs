@@ -1,30 +1,50 @@
 //! Recordings as predictions of each other: `make field DIR=FOLDER`.
 //!
-//! The kernel logs of a folder whose names begin alike (`geo-`, `4g-`) are of one network. Each is predicted
-//! by the others of its network, with the code of `slowstart fit`, in three ways: as paths whose rate follows
-//! time, as paths of constant rate, and by the built-in ensemble of such networks. Nothing of a recording
-//! goes into its prediction. Predicted are:
+//! Kernel logs, and results of iperf3 and nuttcp with intervals of 0.1 s, whose names begin alike up to the
+//! first hyphen (`geo-`, `4g-`, `sa-`) are of one network. Each is predicted by others of its network, with
+//! the code of `slowstart fit`, in two ways: as paths whose rate follows time, and as paths of constant rate;
+//! and by the built-in ensembles of such networks. Nothing of a recording goes into its prediction.
+//!
+//! Of a network of more than twelve recordings, [`OTHERS`] others are drawn for each, by a seed which is the
+//! recording's place in the order of the names.
+//!
+//! Of kernel logs are predicted:
 //!
 //! - for each startup, when it decides to leave by its own rule over the ACKs of the recording itself
 //!   (`standard`: the first loss), and the class of that exit;
 //! - of the startup that was really used: the first loss, and the times to 1 MB and 10 MB.
 //!
-//! Times count from the first ACK of data, up to the end of the shortest recording of the network and at most
-//! 60 s; what did not happen until then counts as infinite. A prediction is 60 runs. It covers what lies
-//! between their 10 % and 90 % quantiles; its width is the ratio of these, and its score the CRPS of the
-//! logarithm of the time, in which infinite counts as the end: a proper score, of which less is better.
+//! Of samples, with `hystart`, which Linux uses:
+//!
+//! - the sample at which slow start had ended, found in the same way in the samples of each run, and what
+//!   shows it (`class`); a recording that something else limited is left out;
+//! - the first retransmission, and the first after which the window fell;
+//! - the times to 1 MB and 10 MB, between the bounds of what had been delivered. Of nuttcp only these: its
+//!   windows are not those of its intervals.
+//!
+//! Times count from the first ACK of data in kernel logs and from the first data in samples, up to the end of
+//! the shortest recording of the network and at most 60 s, of samples 10 s; what did not happen until then
+//! counts as infinite. A prediction is 60 runs. It covers an outcome if its interval, from the 10 % to the
+//! 90 % quantile, meets that of the outcome, which of samples is the time between two of them. Its width is
+//! the ratio of these quantiles, and its score the CRPS of the logarithm of the time without the part within
+//! the outcome's interval, in which infinite counts as the end: a proper score, of which less is better.
 
 use slowstart::step::Exit;
-use slowstart::units::Instant;
+use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Sampling;
+use slowstart_lab::random::Stream;
 use slowstart_lab::record::Row;
+use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::stats::quantile;
 use slowstart_replay::analysis::{Findings, Keep, StartupResult};
-use slowstart_replay::fit::course::{course, traces};
-use slowstart_replay::fit::fit;
+use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{Fitted, toml, with_traces};
+use slowstart_replay::fit::{FittedPath, fit, sampled};
 use slowstart_replay::observer::Candidate;
+use slowstart_replay::replay::{Options, replay};
+use slowstart_replay::samples::{Sample, Series, transfer};
+use slowstart_replay::transfer::{Source, Transfer};
 use slowstart_replay::{kernlog, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,23 +52,58 @@ use std::path::{Path, PathBuf};
 const STARTUPS: [&str; 6] =
     ["standard", "hystart", "hystart:rules=5.10", "hystart++", "search-2.0", "search"];
 const RUNS: u32 = 60;
-/// The most seconds that are predicted.
+/// The most seconds that are predicted: of kernel logs, and of samples.
 const LONGEST: f64 = 60.0;
+const LONGEST_SAMPLED: f64 = 10.0;
+/// Others of a network by which a recording is predicted.
+const OTHERS: usize = 11;
 /// Traces of a recording.
 const TRACES: usize = 9;
-const WAYS: [&str; 3] = ["rate over time", "constant rate", "built-in"];
+/// The interval of samples.
+const EVERY: Span = Span::millis(100);
+const WAYS: [&str; 4] = ["rate over time", "constant rate", "built-in", "built-in from recordings"];
+/// A quantity of samples: only the startup that was used.
+const USED: [&str; 1] = ["hystart"];
+
+/// What a recording has.
+enum Recorded {
+    /// Its ACKs.
+    Acks(Box<Findings>),
+    /// A row of samples, and the samples.
+    Samples(Box<Transfer>, Series),
+}
 
 struct Log {
     name: String,
-    findings: Findings,
+    recorded: Recorded,
+    mss: u64,
+    /// Its length, in seconds.
+    length: f64,
     /// The startup that was really used, as far as the name tells: growth of the flight in the logs named
     /// `search` ends at the exit of `search-2.0`.
     used: &'static str,
+    fitted: Option<(FittedPath, Option<Course>)>,
 }
 
 fn read(file: &Path) -> Option<Log> {
     let name = file.file_name()?.to_string_lossy().into_owned();
+    let skipped = |why: &dyn std::fmt::Display| eprintln!("{name}: {why}; skipped");
     let (kind, input) = open::open(file).ok()?;
+    if matches!(kind, open::Kind::Iperf | open::Kind::IperfText) {
+        let options = Options { keep: Keep { packets: true, ..Keep::default() }, ..Options::default() };
+        let report = replay(file, &options, |_| ()).map_err(|e| skipped(&e)).ok()?;
+        let largest = report.transfers.into_iter().max_by_key(|t| t.row.bytes)?;
+        let series = largest.samples?;
+        let fitted = sampled::fit(&series).map_err(|e| eprintln!("{name}: {e}; in no ensemble")).ok();
+        return Some(Log {
+            name,
+            mss: series.mss.0,
+            length: largest.row.duration_s,
+            used: USED[0],
+            fitted: fitted.map(|(path, course)| (path, Some(course))),
+            recorded: Recorded::Samples(Box::new(largest.row), series),
+        });
+    }
     if kind != open::Kind::KernelLog {
         return None;
     }
@@ -58,19 +113,25 @@ fn read(file: &Path) -> Option<Log> {
     };
     let candidates: Vec<Candidate> = STARTUPS.iter().map(candidate).collect();
     let keep = Keep { packets: true, ..Keep::default() };
-    let findings = match kernlog::replay(input, &candidates.into(), keep) {
-        Ok(log) => log.findings,
-        Err(e) => {
-            eprintln!("{name}: {e}; skipped");
-            return None;
-        }
-    };
+    let findings = kernlog::replay(input, &candidates.into(), keep).map_err(|e| skipped(&e)).ok()?.findings;
     let used = match name.split('-').nth(1).unwrap_or_default() {
         n if n.starts_with("hystart") => "hystart",
         n if n.starts_with("search") => "search-2.0",
         _ => "standard",
     };
-    Some(Log { name, findings, used })
+    let fitted = fit(&findings).map_err(|e| eprintln!("{name}: {e}; in no ensemble")).ok();
+    let fitted = fitted.map(|path| {
+        let found = course(&findings, path.base_rtt_s.value).map_err(|e| eprintln!("{name}: {e}")).ok();
+        (path, found)
+    });
+    Some(Log {
+        name,
+        mss: findings.mss.0,
+        length: seconds(findings.last),
+        used,
+        fitted,
+        recorded: Recorded::Acks(Box::new(findings)),
+    })
 }
 
 fn seconds(at: Instant) -> f64 {
@@ -84,32 +145,190 @@ fn decided(s: &StartupResult) -> Option<Instant> {
     s.prediction.rule.map(|(_, m)| m.at).or_else(drain)
 }
 
+/// A quantity.
+#[derive(Copy, Clone)]
+enum Measure {
+    Exit,
+    FirstLoss,
+    /// The first loss after which the window fell.
+    FirstFall,
+    TimeTo(u64),
+}
+
+/// A quantity of a recording, and its outcome.
+struct Question {
+    group: &'static str,
+    name: String,
+    startup: &'static str,
+    measure: Measure,
+    /// It lies after the first and not after the second; both are the same if it is known, and infinite if it
+    /// did not happen.
+    outcome: (f64, f64),
+    class: Option<String>,
+}
+
 impl Log {
-    fn left(&self, startup: &str) -> Option<f64> {
-        if startup == "standard" {
-            return self.findings.first_loss.map(seconds);
+    fn questions(&self) -> Vec<Question> {
+        match &self.recorded {
+            Recorded::Acks(f) => self.of_acks(f),
+            Recorded::Samples(t, s) => self.of_samples(t, s),
         }
-        self.findings.startups.iter().find(|s| s.label == startup).and_then(decided).map(seconds)
     }
 
-    fn class(&self, startup: &str) -> Option<&'static str> {
-        let name = self.findings.startups.iter().find(|s| s.label == startup)?.class.name();
-        (name != "unknown").then_some(name)
+    fn of_acks(&self, f: &Findings) -> Vec<Question> {
+        let known = |at: Option<f64>| at.map_or((f64::INFINITY, f64::INFINITY), |t| (t, t));
+        let first_loss = known(f.first_loss.map(seconds));
+        let exit = |startup: &&'static str| {
+            let of = f.startups.iter().find(|s| s.label == *startup);
+            let class = of.map(|s| s.class.name()).filter(|c| *c != "unknown");
+            Question {
+                group: "exits",
+                name: (*startup).to_string(),
+                startup,
+                measure: Measure::Exit,
+                outcome: match *startup {
+                    "standard" => first_loss,
+                    _ => known(of.and_then(decided).map(seconds)),
+                },
+                class: class.map(str::to_string),
+            }
+        };
+        let mut all: Vec<Question> = STARTUPS.iter().map(exit).collect();
+        let used = |group, name: String, measure, outcome| Question {
+            group,
+            name,
+            startup: self.used,
+            measure,
+            outcome,
+            class: None,
+        };
+        all.push(used("first loss", "first loss".into(), Measure::FirstLoss, first_loss));
+        for (name, bytes) in [("1 MB", 1_000_000), ("10 MB", 10_000_000)] {
+            let at = f.packets.acks().iter().find(|a| a.delivered.0 >= bytes).map(|a| seconds(a.at));
+            all.push(used("times", format!("to {name}, {}", self.used), Measure::TimeTo(bytes), known(at)));
+        }
+        all
     }
 
-    fn time_to(&self, bytes: u64) -> Option<f64> {
-        self.findings.packets.acks().iter().find(|a| a.delivered.0 >= bytes).map(|a| seconds(a.at))
+    fn of_samples(&self, t: &Transfer, s: &Series) -> Vec<Question> {
+        let mut all = Vec::new();
+        let mut add = |group, name: &str, measure, outcome, class| {
+            all.push(Question { group, name: name.into(), startup: self.used, measure, outcome, class });
+        };
+        let times: Vec<f64> = s.samples.iter().map(|p| seconds(p.at)).collect();
+        let before = |i: usize| i.checked_sub(1).map_or(0.0, |b| times[b]);
+        let since = |i: Option<usize>| i.map_or((f64::INFINITY, f64::INFINITY), |i| (before(i), times[i]));
+        if s.windows {
+            let found =
+                t.exit.as_ref().and_then(|e| times.iter().position(|at| (at - e.time_s).abs() < 1e-3));
+            if found.is_some() || t.unclear.as_deref() == Some("ended while growing") {
+                add("exits", "exit", Measure::Exit, since(found), shown(t));
+            }
+            let resent = |i: usize| i.checked_sub(1).map_or(0, |b| s.samples[b].retransmitted);
+            let lost = |i: &usize| s.samples[*i].retransmitted > resent(*i);
+            let fell = |i: &usize| *i > 0 && lost(i) && s.samples[*i].cwnd < s.samples[*i - 1].cwnd;
+            let all = 0..s.samples.len();
+            add(
+                "first loss",
+                "first retransmission",
+                Measure::FirstLoss,
+                since(all.clone().find(lost)),
+                None,
+            );
+            add(
+                "first fall",
+                "first fall by a loss",
+                Measure::FirstFall,
+                since(all.clone().find(fell)),
+                None,
+            );
+        }
+        let delivered = s.delivered();
+        for (name, group, bytes) in
+            [("to 1 MB", "time to 1 MB", 1_000_000), ("to 10 MB", "time to 10 MB", 10_000_000)]
+        {
+            let after = since(delivered.iter().position(|d| d.1 >= bytes)).0;
+            let by = since(delivered.iter().position(|d| d.0 >= bytes)).1;
+            add(group, name, Measure::TimeTo(bytes), (after, by), None);
+        }
+        all
+    }
+}
+
+/// What shows how slow start ended in samples.
+fn shown(t: &Transfer) -> Option<String> {
+    t.exit.as_ref().map(|e| e.evidence.clone()).or_else(|| t.unclear.clone())
+}
+
+/// A run, and with samples what they show.
+struct Run {
+    row: Row,
+    sampled: Option<Transfer>,
+    /// True if the recording has the times of ACKs, false if it has those of the receiver.
+    acked: bool,
+}
+
+impl Run {
+    /// Its samples count from the first data, as those of recordings do.
+    fn new(o: Outcome, log: &Log) -> Self {
+        let row = o.row;
+        let begin = 1.5 * row.base_rtt_s;
+        let lost = row.first_loss_time_s.unwrap_or(f64::INFINITY);
+        let sample = |s: &slowstart_lab::record::Sample| Sample {
+            at: Instant(((s.time_s - begin) * 1e9) as u64),
+            cwnd: Bytes(s.cwnd_bytes),
+            delivered: Some(Bytes(s.delivered_bytes)),
+            retransmitted: u64::from(s.time_s >= lost),
+            ..Sample::default()
+        };
+        let sampled = matches!(log.recorded, Recorded::Samples(..)).then(|| {
+            let all: Vec<Sample> = o.trace.samples.iter().filter(|s| s.time_s > begin).map(sample).collect();
+            transfer(Source::Iperf3, 1, Bytes(log.mss), &all)
+        });
+        let acked = !matches!(&log.recorded, Recorded::Samples(_, s) if !s.written);
+        Self { row, sampled, acked }
+    }
+
+    /// The time of a quantity, as the recording has it.
+    fn time(&self, measure: Measure) -> Option<f64> {
+        let row = &self.row;
+        // Without samples, times count from the first ACK, two and a half round trips after the client's SYN,
+        // with which a flow begins: SYN, SYN-ACK, the ACK that lets the server send, data, its ACK.
+        let begin = if self.sampled.is_some() { 1.5 } else { 2.5 };
+        let since = |t: f64| (t - begin * row.base_rtt_s).max(1e-3);
+        match measure {
+            Measure::Exit => match &self.sampled {
+                Some(t) => t.exit.as_ref().map(|e| e.time_s),
+                None if row.startup == "standard" => row.first_loss_time_s.map(since),
+                None => {
+                    let exit = row.exit.as_ref()?;
+                    let by_rule = !Exit::named(&exit.reason).is_some_and(Exit::by_congestion);
+                    by_rule.then_some(since(exit.time_s))
+                }
+            },
+            Measure::FirstLoss | Measure::FirstFall => row.first_loss_time_s.map(since),
+            // The row has the time at the client.
+            Measure::TimeTo(bytes) => {
+                let later = if self.acked { row.base_rtt_s / 2.0 } else { 0.0 };
+                Some(since((*row.time_to_bytes_s.get(&bytes.to_string())?)? + later))
+            }
+        }
+    }
+
+    fn class(&self) -> Option<String> {
+        self.sampled.as_ref().map_or_else(|| Some(self.row.class.name().to_string()), shown)
     }
 }
 
 /// The runs of each startup over a path.
-fn runs(path: &str, mss: u64, horizon: f64) -> BTreeMap<&'static str, Vec<Row>> {
+fn runs(path: &str, log: &Log, horizon: f64) -> BTreeMap<&'static str, Vec<Run>> {
+    let sampled = matches!(log.recorded, Recorded::Samples(..));
     let all = |startup: &&'static str| {
         let text = StudyText {
             path: path.to_string(),
             startups: vec![startup.to_string()],
             duration: Some(format!("{:.0}ms", (horizon + 2.0) * 1e3)),
-            set: [("pacing".to_string(), "off".to_string()), ("mss".to_string(), mss.to_string())].into(),
+            set: [("pacing".to_string(), "off".to_string()), ("mss".to_string(), log.mss.to_string())].into(),
             runs: Some(RUNS),
             ..StudyText::default()
         };
@@ -122,8 +341,9 @@ fn runs(path: &str, mss: u64, horizon: f64) -> BTreeMap<&'static str, Vec<Row>> 
                 .map(|part| {
                     let study = &study;
                     s.spawn(move || {
-                        let run = |job: &_| study.run(Clone::clone(job), Sampling::Off, false).row;
-                        part.iter().map(run).collect::<Vec<Row>>()
+                        let every = if sampled { Sampling::Every(EVERY) } else { Sampling::Off };
+                        let run = |job: &_| Run::new(study.run(Clone::clone(job), every, false), log);
+                        part.iter().map(run).collect::<Vec<Run>>()
                     })
                 })
                 .collect();
@@ -131,29 +351,7 @@ fn runs(path: &str, mss: u64, horizon: f64) -> BTreeMap<&'static str, Vec<Row>> 
         });
         (*startup, rows)
     };
-    STARTUPS.iter().map(all).collect()
-}
-
-/// The first ACK comes two and a half round trips after the client's SYN, with which a flow begins: SYN,
-/// SYN-ACK, the ACK that lets the server send, data, its ACK.
-fn since_first_ack(row: &Row, t: f64) -> f64 {
-    (t - 2.5 * row.base_rtt_s).max(1e-3)
-}
-
-fn exit(row: &Row) -> Option<f64> {
-    let t = if row.startup == "standard" {
-        row.first_loss_time_s?
-    } else {
-        let exit = row.exit.as_ref()?;
-        let by_rule = !Exit::named(&exit.reason).is_some_and(Exit::by_congestion);
-        by_rule.then_some(exit.time_s)?
-    };
-    Some(since_first_ack(row, t))
-}
-
-fn time_to(row: &Row, bytes: u64) -> Option<f64> {
-    // The row has the time at the client, the recording that of the ACK.
-    Some(since_first_ack(row, (*row.time_to_bytes_s.get(&bytes.to_string())?)? + row.base_rtt_s / 2.0))
+    if sampled { USED.iter().map(all).collect() } else { STARTUPS.iter().map(all).collect() }
 }
 
 /// One prediction and its outcome; infinite: not until the horizon.
@@ -166,45 +364,70 @@ struct Judged {
 
 /// A quantile of values some of which are infinite: an order statistic.
 fn ordered(values: &[f64], q: f64) -> f64 {
-    let mut v = values.to_vec();
-    v.sort_by(f64::total_cmp);
-    v[(q * (v.len() - 1) as f64).round() as usize]
+    values[(q * (values.len() - 1) as f64).round() as usize]
 }
 
-fn judge(predicted: &[Option<f64>], outcome: f64, horizon: f64) -> Judged {
+fn judge(predicted: &[Option<f64>], outcome: (f64, f64), horizon: f64) -> Judged {
     let within = |t: f64| if t <= horizon { t } else { f64::INFINITY };
-    let all: Vec<f64> = predicted.iter().map(|t| within(t.unwrap_or(f64::INFINITY))).collect();
+    let mut all: Vec<f64> = predicted.iter().map(|t| within(t.unwrap_or(f64::INFINITY))).collect();
+    all.sort_by(f64::total_cmp);
     let (low, high) = (ordered(&all, 0.1), ordered(&all, 0.9));
+    let (after, by) = (within(outcome.0), within(outcome.1));
     let log = |t: f64| libm::log(t.clamp(1e-3, horizon));
-    let n = all.len() as f64;
-    let off = all.iter().map(|t| (log(*t) - log(outcome)).abs()).sum::<f64>() / n;
-    let each = |t: &f64| all.iter().map(|u| (log(*t) - log(*u)).abs()).sum::<f64>();
-    let spread = all.iter().map(each).sum::<f64>() / (n * n);
-    Judged { low, high, covers: low <= outcome && outcome <= high, score: off - spread / 2.0 }
+    let (a, b) = (log(after), log(by));
+    let logs: Vec<f64> = all.iter().map(|t| log(*t)).collect();
+    let mut cuts = logs.clone();
+    cuts.extend([a, b]);
+    cuts.sort_by(f64::total_cmp);
+    let part = |w: &[f64]| {
+        let share = logs.partition_point(|t| *t <= w[0]) as f64 / logs.len() as f64;
+        let off = match (w[1] <= a, w[0] >= b) {
+            (true, _) => share,
+            (_, true) => 1.0 - share,
+            _ => 0.0,
+        };
+        off * off * (w[1] - w[0])
+    };
+    let score = cuts.windows(2).map(part).sum();
+    let covers = low <= by && (high > after || high >= by);
+    Judged { low, high, covers, score }
 }
 
 fn words(t: f64) -> String {
     if t.is_finite() { format!("{t:.2}") } else { "no".into() }
 }
 
+/// The others of a network by which a recording is predicted.
+fn others(logs: &[Log], of: usize) -> Vec<&Log> {
+    let mut rest: Vec<usize> = (0..logs.len()).filter(|i| *i != of).collect();
+    if rest.len() > OTHERS {
+        let mut stream = Stream::named(of as u64, "field.others");
+        for i in 0..OTHERS {
+            let left = (rest.len() - i) as u128;
+            rest.swap(i, i + ((u128::from(stream.any()) * left) >> 64) as usize);
+        }
+        rest.truncate(OTHERS);
+        rest.sort_unstable();
+    }
+    rest.into_iter().map(|i| &logs[i]).collect()
+}
+
 /// The files of the ensembles of these recordings; the first is none if no recording shows its rate.
-fn ensembles(folder: &Path, others: &[&Log]) -> [Option<PathBuf>; 2] {
+fn ensembles(folder: &Path, others: &[&Log], horizon: f64) -> [Option<PathBuf>; 2] {
     let mut fitted = Vec::new();
     let mut courses = Vec::new();
     for log in others {
-        match fit(&log.findings) {
-            Ok(path) => {
-                match course(&log.findings, path.base_rtt_s.value) {
-                    Ok(c) => {
-                        eprintln!("{}: rate known in {:.0} % of the time", log.name, c.known() * 100.0);
-                        courses.push((c, fitted.len()));
-                    }
-                    Err(why) => eprintln!("{}: {why}", log.name),
-                }
-                fitted.push(Fitted { source: log.name.clone(), path });
+        let Some((path, found)) = &log.fitted else { continue };
+        if let Some(c) = found {
+            let mut c = c.clone();
+            if matches!(log.recorded, Recorded::Samples(..)) {
+                // What comes later is not predicted.
+                let end = c.steps.partition_point(|s| s.until < horizon + 2.0) + 1;
+                c.steps.truncate(end);
             }
-            Err(why) => eprintln!("{}: {why}; left out", log.name),
+            courses.push((c, fitted.len()));
         }
+        fitted.push(Fitted { source: log.name.clone(), path: path.clone() });
     }
     let write = |name: &str, text: &str| {
         let file = folder.join(name);
@@ -229,6 +452,17 @@ fn ensembles(folder: &Path, others: &[&Log]) -> [Option<PathBuf>; 2] {
     [over_time, constant]
 }
 
+/// The built-in ensembles of a network: the one that is fitted to published tables, and the one that is made
+/// of recordings.
+fn built_in(network: &str) -> [Option<&'static str>; 2] {
+    match network {
+        "geo" => [Some("geo"), None],
+        "4g" | "lte" => [Some("lte"), None],
+        "leo" | "starlink" => [Some("leo"), None],
+        _ => [Some("lte"), None],
+    }
+}
+
 #[derive(Default)]
 struct Total {
     covered: u32,
@@ -240,8 +474,17 @@ struct Total {
     classes: u32,
 }
 
+impl Total {
+    fn add(&mut self, j: &Judged) {
+        self.covered += u32::from(j.covers);
+        self.all += 1;
+        self.widths.push(if j.high <= j.low { 1.0 } else { j.high / j.low });
+        self.score += j.score;
+    }
+}
+
 fn main() {
-    let folder = PathBuf::from(std::env::args().nth(1).expect("a folder of kernel logs"));
+    let folder = PathBuf::from(std::env::args().nth(1).expect("a folder of recordings"));
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();
     files.sort();
@@ -260,62 +503,40 @@ fn main() {
             eprintln!("{network}: found one recording, expected two or more; skipped");
             continue;
         }
-        let horizon = logs.iter().map(|l| seconds(l.findings.last)).fold(LONGEST, f64::min);
-        let built_in = match network.as_str() {
-            "geo" => Some("geo"),
-            "4g" | "lte" => Some("lte"),
-            "leo" => Some("leo"),
-            _ => None,
-        };
-        let mss = logs[0].findings.mss.0;
-        let standing = built_in.map(|name| runs(name, mss, horizon));
+        let sampled = matches!(logs[0].recorded, Recorded::Samples(..));
+        let longest = if sampled { LONGEST_SAMPLED } else { LONGEST };
+        let horizon = logs.iter().map(|l| l.length).fold(longest, f64::min);
+        let standing = built_in(network).map(|name| name.map(|n| runs(n, &logs[0], horizon)));
         for (i, log) in logs.iter().enumerate() {
-            let others: Vec<&Log> = logs.iter().enumerate().filter(|(j, _)| *j != i).map(|l| l.1).collect();
-            let [over_time, constant] = ensembles(&temporary, &others)
-                .map(|file| file.map(|f| runs(f.to_str().expect("text"), mss, horizon)));
-            let ways = [over_time.as_ref(), constant.as_ref(), standing.as_ref()];
-            let mut line = |group: &str,
-                            quantity: &str,
-                            outcome: Option<f64>,
-                            startup: &str,
-                            of: &dyn Fn(&Row) -> Option<f64>| {
-                let outcome = outcome.filter(|t| *t <= horizon).unwrap_or(f64::INFINITY);
-                print!("| {} | {quantity} | {} |", log.name, words(outcome));
+            let [over_time, constant] = ensembles(&temporary, &others(logs, i), horizon)
+                .map(|file| file.map(|f| runs(f.to_str().expect("text"), log, horizon)));
+            let ways = [over_time.as_ref(), constant.as_ref(), standing[0].as_ref(), standing[1].as_ref()];
+            for q in log.questions() {
+                let (after, by) = (q.outcome.0.min(q.outcome.1), q.outcome.1);
+                let outcome = if after < by && by <= horizon {
+                    format!("{} to {}", words(after), words(by))
+                } else {
+                    words(if by <= horizon { by } else { f64::INFINITY })
+                };
+                print!("| {} | {} | {outcome} |", log.name, q.name);
                 for (way, all) in ways.iter().enumerate() {
-                    let Some(rows) = all.map(|a| &a[startup]) else {
+                    let Some(rows) = all.map(|a| &a[q.startup]) else {
                         print!(" - |");
                         continue;
                     };
-                    let times: Vec<Option<f64>> = rows.iter().map(of).collect();
-                    let j = judge(&times, outcome, horizon);
-                    print!(
-                        " {} to {}{} |",
-                        words(j.low),
-                        words(j.high),
-                        if j.covers { "" } else { " **not**" }
-                    );
-                    let total = totals.entry((network.clone(), group.to_string(), way)).or_default();
-                    total.covered += u32::from(j.covers);
-                    total.all += 1;
-                    total.widths.push(if j.high <= j.low { 1.0 } else { j.high / j.low });
-                    total.score += j.score;
-                    if let Some(class) = log.class(startup).filter(|_| group == "exits") {
-                        let same = rows.iter().filter(|r| r.class.name() == class).count();
+                    let times: Vec<Option<f64>> = rows.iter().map(|r| r.time(q.measure)).collect();
+                    let j = judge(&times, (after, by), horizon);
+                    let not = if j.covers { "" } else { " **not**" };
+                    print!(" {} to {}{not} |", words(j.low), words(j.high));
+                    let total = totals.entry((network.clone(), q.group.to_string(), way)).or_default();
+                    total.add(&j);
+                    if let Some(class) = &q.class {
+                        let same = rows.iter().filter(|r| r.class().as_ref() == Some(class)).count();
                         total.class += same as f64 / rows.len() as f64;
                         total.classes += 1;
                     }
                 }
                 println!();
-            };
-            for startup in STARTUPS {
-                line("exits", startup, log.left(startup), startup, &exit);
-            }
-            let lost = |r: &Row| r.first_loss_time_s.map(|t| since_first_ack(r, t));
-            line("first loss", "first loss", log.findings.first_loss.map(seconds), log.used, &lost);
-            for (name, bytes) in [("1 MB", 1_000_000), ("10 MB", 10_000_000)] {
-                line("times", &format!("to {name}, {}", log.used), log.time_to(bytes), log.used, &|r| {
-                    time_to(r, bytes)
-                });
             }
         }
     }

@@ -5,7 +5,7 @@ pub mod text;
 
 use crate::error::InputError;
 use crate::limits::{BoundedVec, First, Held, Number, Object, Tokens, Word, default_for};
-use crate::samples::{MOST, MSS, Sample, transfer};
+use crate::samples::{MOST, MSS, Sample, Series, transfer, without_windows};
 use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
@@ -42,6 +42,13 @@ struct Connected {
 /// Streams of a test: iperf3 has no more.
 const MOST_STREAMS: usize = 128;
 
+/// What was tested.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Settings {
+    protocol: Word,
+}
+
 /// The start of a result, or an interval.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -50,6 +57,7 @@ struct Data {
     connected: First<Connected, MOST_STREAMS>,
     tcp_mss_default: Number,
     tcp_mss: Number,
+    test_start: Object<Settings>,
     streams: First<Stream, MOST_STREAMS>,
 }
 
@@ -101,6 +109,8 @@ struct Flow {
     omitted: bool,
     /// When the times of the intervals began.
     origin: Instant,
+    /// True if a window was stated.
+    windows: bool,
 }
 
 /// A result while it is read.
@@ -113,6 +123,13 @@ struct Streams {
     ends: BTreeMap<u64, (String, String)>,
     flows: BTreeMap<u64, Flow>,
     held: Held,
+    /// True if the test was not of TCP.
+    not_tcp: bool,
+    /// How long the connection took, if it was stated.
+    handshake: Option<Span>,
+    /// With nuttcp, true if this side sends: the other side's reports, which wait in the same queue, say what
+    /// it received.
+    reported: bool,
 }
 
 impl Streams {
@@ -120,6 +137,7 @@ impl Streams {
         if !s.version.0.is_empty() {
             self.version = s.version.0;
         }
+        self.not_tcp |= !matches!(s.test_start.0.protocol.0.as_str(), "" | "TCP");
         let mss =
             [s.tcp_mss, s.tcp_mss_default].into_iter().find_map(|n| n.below(1 << 16).filter(|m| *m > 0));
         self.mss = mss.unwrap_or(self.mss);
@@ -139,9 +157,8 @@ impl Streams {
 
     fn interval(&mut self, streams: Vec<Stream>) -> Result<(), String> {
         for s in streams {
-            let (Some(end), Some(cwnd)) = (s.end.real().filter(|e| *e < 1e9), s.snd_cwnd.below(MOST)) else {
-                continue;
-            };
+            let Some(end) = s.end.real().filter(|e| *e < 1e9) else { continue };
+            let cwnd = s.snd_cwnd.below(MOST);
             let socket = s.socket.below(MOST).unwrap_or(0);
             let bytes = s.bytes.below(MOST).unwrap_or(0);
             let retransmits = s.retransmits.below(MOST).unwrap_or(0);
@@ -159,7 +176,7 @@ impl Streams {
         end: f64,
         bytes: u64,
         retransmits: u64,
-        cwnd: u64,
+        cwnd: Option<u64>,
         rtt: Option<Span>,
         omitted: bool,
     ) -> Result<(), String> {
@@ -168,17 +185,18 @@ impl Streams {
         let flow = self.flows.entry(socket).or_default();
         flow.bytes = flow.bytes.saturating_add(bytes);
         flow.retransmitted = flow.retransmitted.saturating_add(retransmits);
-        let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
+        let (before, window) = flow.samples.last().map_or((Instant::ZERO, Bytes::ZERO), |b| (b.at, b.cwnd));
         // Times begin anew after what --omit leaves out of the sums; the connection goes on.
         if flow.omitted && !omitted {
             flow.origin = before;
         }
         flow.omitted = omitted;
+        flow.windows |= cwnd.is_some();
         let at = flow.origin + Span((end * 1e9) as u64);
         flow.longest = flow.longest.max(at.max(before).since(before));
         flow.samples.push(Sample {
             at: at.max(before),
-            cwnd: Bytes(cwnd),
+            cwnd: cwnd.map_or(window, Bytes),
             rtt,
             delivered: Some(Bytes(flow.bytes)),
             retransmitted: flow.retransmitted,
@@ -192,44 +210,71 @@ impl Streams {
         self,
         source: Source,
         done: Result<(), InputError>,
-        mut each: impl FnMut(Transfer),
+        mut each: impl FnMut(Transfer, Series),
     ) -> Result<(), InputError> {
-        let tool = if source == Source::Nuttcp { "nuttcp" } else { "iperf3" };
-        for (i, (socket, flow)) in self.flows.iter().enumerate() {
-            let mut t = transfer(source, i as u64 + 1, Bytes(self.mss), &flow.samples);
-            if let Some((from, to)) = self.ends.get(socket) {
+        let nuttcp = source == Source::Nuttcp;
+        let tool = if nuttcp { "nuttcp" } else { "iperf3" };
+        let mss = Bytes(self.mss);
+        let flows = self.flows.into_iter().filter(|_| !self.not_tcp);
+        let mut rows = 0;
+        for (socket, flow) in flows {
+            rows += 1;
+            let of = if flow.windows { transfer } else { without_windows };
+            let mut t = of(source, rows, mss, &flow.samples);
+            if let Some((from, to)) = self.ends.get(&socket) {
                 (t.from, t.to) = (from.clone(), to.clone());
             }
-            t.caveats
-                .push(format!("{tool} counts bytes that were written to the socket, not those acknowledged"));
+            if !flow.windows {
+                t.caveats.push(format!(
+                    "{tool} states no window of a receiver, nor on a system other than Linux: the result of the side that sends shows the exit"
+                ));
+            } else if nuttcp && self.reported {
+                t.caveats.push(
+                    "nuttcp states the window of the time at which a report of the other side came, which waits in the same \
+                     queue: slow start may have ended earlier"
+                        .to_string(),
+                );
+            } else if !nuttcp {
+                t.caveats.push(
+                    "iperf3 counts bytes that were written to the socket, not those acknowledged".to_string(),
+                );
+            }
             if flow.longest > LONG {
                 t.caveats.push(format!(
                     "an interval lasts {} ms: run {tool} with -i 0.1, or tcpdump beside it, to see slow start",
                     flow.longest.0 / 1_000_000
                 ));
             }
-            each(t);
+            let series = Series {
+                mss,
+                written: flow.windows && !nuttcp,
+                windows: flow.windows && !self.reported,
+                handshake: self.handshake,
+                samples: flow.samples,
+            };
+            each(t, series);
         }
         done?;
-        if self.flows.is_empty() {
+        if rows == 0 {
             let version = if self.version.is_empty() { tool } else { &self.version };
-            if !self.error.is_empty() {
+            let why = if self.not_tcp {
+                "it is not of TCP"
+            } else if self.error.is_empty() {
+                "it has no interval of a stream: make it with -i 0.1"
+            } else {
                 return Err(InputError::whole(format!(
                     "this is a result of {version}; it has no intervals, because the test failed: {}",
                     self.error
                 )));
-            }
-            return Err(InputError::whole(format!(
-                "this is a result of {version}; it has no window, snd_cwnd or Cwnd (of a receiver, of UDP, or of a system other than \
-                 Linux): give the result of the side that sends, made with -i 0.1, or a capture"
-            )));
+            };
+            return Err(InputError::whole(format!("this is a result of {version}; {why}")));
         }
         Ok(())
     }
 }
 
-/// Reads a result. `each` gets a row for each stream.
-pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputError> {
+/// Reads a result. `each` gets a row and the samples of each stream.
+pub fn replay(input: impl Read, each: impl FnMut(Transfer, Series)) -> Result<(), InputError> {
     let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
     let mut all = Streams { mss: MSS, ..Streams::default() };
     let mut done = Ok(());
@@ -265,7 +310,7 @@ mod tests {
 
     fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
         let mut all = Vec::new();
-        replay(text.as_bytes(), |t| all.push(t)).map(|()| all)
+        replay(text.as_bytes(), |t, _| all.push(t)).map(|()| all)
     }
 
     const START: &str = r#"{"version":"iperf 3.12","tcp_mss_default":1448,"connected":[{"socket":5,"local_host":"192.0.2.1","local_port":40000,"remote_host":"198.51.100.7","remote_port":5201}]}"#;
@@ -336,8 +381,12 @@ mod tests {
     #[test]
     fn a_result_without_windows_says_what_it_is() {
         let text = format!(r#"{{"start":{START},"intervals":[{}]}}"#, interval(0, 1.0, ""));
-        let e = rows(&text).expect_err("refused").to_string();
-        assert!(e.contains("this is a result of iperf 3.12; it has no window, snd_cwnd"), "{e}");
+        let t = rows(&text).expect("a receiver's").remove(0);
+        assert_eq!((t.bytes, t.unclear.as_deref()), (100_000, Some("the file does not state the window")));
+        assert!(t.caveats.iter().any(|c| c.starts_with("iperf3 states no window of a receiver")), "{t:?}");
+        let udp = text.replace(r#""connected""#, r#""test_start":{"protocol":"UDP"},"connected""#);
+        let e = rows(&udp).expect_err("refused").to_string();
+        assert!(e.contains("this is a result of iperf 3.12; it is not of TCP"), "{e}");
         let failed = format!(r#"{{"start":{START},"intervals":[],"end":{{}},"error":"unable to connect"}}"#);
         let e = rows(&failed).expect_err("refused").to_string();
         assert!(e.contains("iperf 3.12") && e.contains("the test failed: unable to connect"), "{e}");

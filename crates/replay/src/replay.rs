@@ -6,6 +6,7 @@ use crate::connection::{Config, Connection};
 use crate::error::{InputError, ReplayError};
 use crate::observer::Candidate;
 use crate::open::{self, Kind};
+use crate::samples::Series;
 use crate::table::Table;
 use crate::transfer::{self, Source, Transfer};
 use crate::{events, iperf, kernlog, mlab, probe, qlog, samples};
@@ -44,6 +45,8 @@ pub struct AnalysedTransfer {
     pub row: Transfer,
     /// What its packets and ACKs show; `None` if the file has none.
     pub findings: Option<Findings>,
+    /// The samples of a result of iperf3 or nuttcp, if packets are to be kept.
+    pub samples: Option<Series>,
 }
 
 /// What a file contained.
@@ -114,11 +117,12 @@ pub fn stream(
         incomplete: None,
     };
     let (mut reported, mut left_out) = (0, 0);
-    let mut add = |row: Transfer, findings: Option<Findings>| {
+    let mut add = |row: Transfer, findings: Option<Findings>, samples: Option<Series>| {
         if options.wants(&row) {
             reported += 1;
             let findings = findings.filter(|_| options.keep.any());
-            each(AnalysedTransfer { row, findings });
+            let samples = samples.filter(|_| options.keep.packets);
+            each(AnalysedTransfer { row, findings, samples });
         } else {
             left_out += 1;
         }
@@ -132,7 +136,7 @@ pub fn stream(
             let mut table = Table::new(config);
             let mut over = |c: &mut Connection| {
                 for (row, findings) in transfer::of(c) {
-                    add(row, Some(findings));
+                    add(row, Some(findings), None);
                 }
             };
             let counts = &mut summary.counts;
@@ -166,18 +170,18 @@ pub fn stream(
             if log.wraps > 0 {
                 row.caveats.push("now_us wraps after 2^32 us: the time continues".to_string());
             }
-            add(row, Some(log.findings));
+            add(row, Some(log.findings), None);
             summary.incomplete = log.incomplete;
         }),
-        Kind::Qlog => qlog::replay(input, candidates, keep, &mut add),
-        Kind::Events => events::replay(input, candidates, keep, &mut add),
-        Kind::Mlab => mlab::replay(input, |t| add(t, None)),
-        Kind::Iperf => iperf::replay(input, |t| add(t, None)),
-        Kind::IperfText => iperf::text::replay(input, |t| add(t, None)),
-        Kind::Flent => samples::flent(input, |t| add(t, None)),
-        Kind::Ss => samples::ss(input, |t| add(t, None)),
-        Kind::TcpProbe => probe::replay(input, |t| add(t, None)),
-        Kind::Rows => samples::rows(input, |t| add(t, None)),
+        Kind::Qlog => qlog::replay(input, candidates, keep, &mut |t, f| add(t, f, None)),
+        Kind::Events => events::replay(input, candidates, keep, &mut |t, f| add(t, f, None)),
+        Kind::Mlab => mlab::replay(input, |t| add(t, None, None)),
+        Kind::Iperf => iperf::replay(input, |t, s| add(t, None, Some(s))),
+        Kind::IperfText => iperf::text::replay(input, |t, s| add(t, None, Some(s))),
+        Kind::Flent => samples::flent(input, |t| add(t, None, None)),
+        Kind::Ss => samples::ss(input, |t| add(t, None, None)),
+        Kind::TcpProbe => probe::replay(input, |t| add(t, None, None)),
+        Kind::Rows => samples::rows(input, |t| add(t, None, None)),
     };
     (summary.transfers, summary.left_out) = (reported, left_out);
     match done {

@@ -41,6 +41,84 @@ pub struct Sample {
     pub retransmitted: u64,
 }
 
+/// The samples of a transfer from its begin on, as [`crate::fit::sampled`] takes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// The samples in order of time, of which the transfer began at zero. All state what was delivered.
+    pub samples: Vec<Sample>,
+    /// True if the side that sends counted the bytes: those that were written to the socket. Otherwise the
+    /// side that receives counted them.
+    pub written: bool,
+    /// True if each window is that of the end of its interval.
+    pub windows: bool,
+    /// How long the connection took to be established; `None` if the file does not state it.
+    pub handshake: Option<Span>,
+}
+
+impl Series {
+    /// The initial window, in bytes: ten segments, or the first window if that is less.
+    pub(crate) fn iw(&self) -> u64 {
+        self.samples.first().map_or(0, |s| (self.mss.0 * 10).min(s.cwnd.0))
+    }
+
+    /// The number of samples that were certainly taken in slow start.
+    pub(crate) fn growing(&self) -> usize {
+        if !self.windows {
+            return 0;
+        }
+        let most = || {
+            let most = self.samples.iter().map(|s| s.cwnd).max().unwrap_or_default();
+            self.samples.iter().find(|s| s.cwnd >= most).map_or(Instant::ZERO, |s| s.at)
+        };
+        let until = find(&self.samples).map_or_else(|_| most(), |found| found.1);
+        self.samples.partition_point(|s| s.at <= until)
+    }
+
+    /// What the socket held beside what was delivered when slow start ended, in bytes.
+    pub(crate) fn buffered(&self) -> u64 {
+        let held =
+            |s: &Sample| s.delivered.unwrap_or_default().0.saturating_sub(s.cwnd.0 - self.iw().min(s.cwnd.0));
+        self.samples[..self.growing()].iter().map(held).max().unwrap_or_default()
+    }
+
+    /// What had been delivered at each sample, in bytes: at least and at most.
+    ///
+    /// The receiver's count is taken as it is. What was written to a socket is more than what was delivered.
+    /// In slow start a window grows by what is acknowledged, and so tells what was delivered. From then on
+    /// the sender keeps its buffer full, to one write; the buffer held so much when slow start ended, and has
+    /// grown at most as the window did.
+    pub fn delivered(&self) -> Vec<(u64, u64)> {
+        let counted = |s: &Sample| s.delivered.unwrap_or_default().0;
+        if !self.written {
+            return self.samples.iter().map(|s| (counted(s), counted(s))).collect();
+        }
+        let (growing, iw, buffer) = (self.growing(), self.iw(), self.buffered());
+        let top = self.samples[..growing].iter().map(|s| s.cwnd.0).max().unwrap_or_default().max(1);
+        let writes =
+            self.samples.windows(2).skip(growing).map(|w| counted(&w[1]).saturating_sub(counted(&w[0])));
+        let write = writes.max().unwrap_or_default();
+        let (mut least, mut most, mut peak) = (0, 0, top);
+        let mut each = |(i, s): (usize, &Sample)| {
+            peak = peak.max(s.cwnd.0);
+            if i < growing {
+                least = least.max(s.cwnd.0.saturating_sub(iw));
+                most = least;
+            } else {
+                let held = slowstart::units::mul_div(buffer, peak, top);
+                least = least.max(counted(s).saturating_sub(held.saturating_add(write)));
+                most = most
+                    .max(counted(s).saturating_sub(buffer).saturating_add(write))
+                    .min(counted(s))
+                    .max(least);
+            }
+            (least, most)
+        };
+        self.samples.iter().enumerate().map(&mut each).collect()
+    }
+}
+
 /// The end of slow start in samples: the exit at the first sample after it, and the time of the sample
 /// before.
 fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
@@ -98,8 +176,22 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
 
 /// The row of a connection from its samples.
 pub fn transfer(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
+    with_exit(source, number, mss, samples, find(samples))
+}
+
+/// The same of samples without windows.
+pub(crate) fn without_windows(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
+    with_exit(source, number, mss, samples, Err(NoExit::NoWindow))
+}
+
+fn with_exit(
+    source: Source,
+    number: u64,
+    mss: Bytes,
+    samples: &[Sample],
+    found: Result<(ExitEstimate, Instant), NoExit>,
+) -> Transfer {
     let mut t = Transfer::new(source, number, mss);
-    let found = find(samples);
     t.observe(found.map(|f| f.0), ExitClass::Unknown);
     let seconds = |at: Instant| Span(at.0).as_secs_f64();
     if let (Some(first), Some(last)) = (samples.first(), samples.last()) {

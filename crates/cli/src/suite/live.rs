@@ -380,7 +380,7 @@ fn inside(file: &Path) -> Result<Inside, EngineError> {
     // With snapshots, findings are kept.
     let options = Options { keep: Keep { snapshots: true, ..Keep::default() }, ..Options::default() };
     stream(kind, input, &options, &mut each, &mut |_| ()).map_err(|e| named(&e))?;
-    let Some(AnalysedTransfer { row, findings }) = largest else { return Ok(Inside::default()) };
+    let Some(AnalysedTransfer { row, findings, .. }) = largest else { return Ok(Inside::default()) };
     let none = (row.class == ExitClass::None).then_some((f64::INFINITY, None));
     Ok(Inside {
         exit: row.exit.map(|e| (e.time_s, Some(e.cwnd_bytes))).or(none),

@@ -24,9 +24,9 @@ const HANDSHAKE: f64 = 1.5;
 /// The most opportunities of a trace: 3 GB of data.
 const MOST: usize = 2_000_000;
 /// The longest course, seconds: a clock that jumps makes none that a trace cannot hold.
-const LONGEST: f64 = 86_400.0;
+pub(super) const LONGEST: f64 = 86_400.0;
 /// The least rate of a step, bytes per second.
-const LEAST: f64 = 125.0;
+pub(super) const LEAST: f64 = 125.0;
 
 /// A time in which the rate counts as constant.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -111,16 +111,21 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
         steps.push(Step { until: at, low, high });
         (from, seen) = (at, Seen::default());
     }
-    let most = steps.iter().map(|s| s.high).filter(|h| h.is_finite()).reduce(f64::max).ok_or_else(none)?;
-    for s in &mut steps {
-        if s.high.is_infinite() {
-            s.high = most.max(s.low);
-        }
-    }
-    Ok(Course { steps, base })
+    Course::new(steps, base).ok_or_else(none)
 }
 
 impl Course {
+    /// Steps of which those that are not known have no upper end yet; `None` if that is all of them.
+    pub(super) fn new(mut steps: Vec<Step>, base: f64) -> Option<Self> {
+        let most = steps.iter().map(|s| s.high).filter(|h| h.is_finite()).reduce(f64::max)?;
+        for s in &mut steps {
+            if s.high.is_infinite() {
+                s.high = most.max(s.low);
+            }
+        }
+        Some(Self { steps, base })
+    }
+
     /// The share of the time in which the rate is known.
     pub fn known(&self) -> f64 {
         let mut from = 0.0;

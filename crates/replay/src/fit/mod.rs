@@ -9,6 +9,7 @@ mod flow;
 mod jitter;
 mod queue;
 mod rate;
+pub mod sampled;
 mod slots;
 pub mod text;
 mod waves;

@@ -120,6 +120,8 @@ pub enum NoExit {
     Uncaptured,
     /// Growth slowed shortly before the data ended.
     EndedInDoubt,
+    /// The file does not state the window.
+    NoWindow,
 }
 
 impl NoExit {
@@ -136,6 +138,7 @@ impl NoExit {
             Self::EndedInDoubt => "the data ended when growth had slowed",
             Self::LittleData => "little data: most went the other way",
             Self::Uncaptured => "most of its data was not captured",
+            Self::NoWindow => "the file does not state the window",
         }
     }
 }

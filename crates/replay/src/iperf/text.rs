@@ -5,8 +5,9 @@
 use super::Streams;
 use crate::error::InputError;
 use crate::limits::Lines;
-use crate::samples::{MOST, MSS};
+use crate::samples::{MOST, MSS, Series};
 use crate::transfer::{Source, Transfer};
+use slowstart::units::Span;
 use std::io::Read;
 
 /// An interval of a stream.
@@ -71,17 +72,35 @@ fn interval(line: &str) -> Option<Interval> {
     good.then_some(Interval { socket, end, bytes: amount(sent, unit)?, retransmits, cwnd, omitted })
 }
 
+/// A line without the time in brackets that a program wrote before it.
+fn without_time(line: &str) -> &str {
+    match line.strip_prefix('[').and_then(|l| l.split_once(']')) {
+        Some((time, rest)) if time.contains(':') => rest,
+        _ => line,
+    }
+}
+
+/// A value such as `mss=1384` or `RTT=36.843 ms` of the lines with which nuttcp begins.
+fn stated(line: &str, key: &str) -> Option<f64> {
+    let text = line.split_once(key)?.1;
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
 /// `11.25 MB / 0.10 sec = 943.6 Mbps 0 retrans 123 KB-cwnd`. The sum at the end has shares of the processors
 /// instead.
 fn nuttcp(line: &str) -> Option<Interval> {
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let words: Vec<&str> = without_time(line).split_whitespace().collect();
     let [sent, "MB", "/", length, "sec", "=", _rate, _unit, rest @ ..] = words.as_slice() else {
         return None;
     };
     let (retransmits, cwnd) = match rest {
         [] => (0, None),
-        [n, "retrans"] => (n.parse::<u64>().ok()?, None),
-        [n, "retrans", cwnd, "KB-cwnd"] => (n.parse::<u64>().ok()?, Some(amount(cwnd, "KBytes")?)),
+        // -1: not known yet.
+        [n, "retrans"] => (n.parse::<i64>().ok()?.max(0).unsigned_abs(), None),
+        [n, "retrans", cwnd, "KB-cwnd"] => {
+            (n.parse::<i64>().ok()?.max(0).unsigned_abs(), Some(amount(cwnd, "KBytes")?))
+        }
         _ => return None,
     };
     let end: f64 = length.parse().ok().filter(|l| (0.0..1e9).contains(l))?;
@@ -104,8 +123,8 @@ pub(crate) fn is_line(line: &str) -> bool {
     line.contains("[ ID] Interval") || nuttcp(line).is_some()
 }
 
-/// Reads the text. `each` gets a row for each stream with windows.
-pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputError> {
+/// Reads the text. `each` gets a row and the samples of each stream.
+pub fn replay(input: impl Read, each: impl FnMut(Transfer, Series)) -> Result<(), InputError> {
     let mut all = Streams { mss: MSS, ..Streams::default() };
     let (mut done, mut tool) = (Ok(()), Source::Iperf3);
     let mut now = 0.0;
@@ -120,6 +139,18 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputE
         if let Some(mss) = line.split_once("TCP MSS: ").and_then(|(_, l)| l.split_whitespace().next()) {
             all.mss = mss.parse::<u16>().ok().filter(|m| *m > 0).map_or(all.mss, u64::from);
         }
+        let plain = without_time(&line);
+        if plain.trim_start().starts_with("nuttcp-t:") || plain.trim_start().starts_with("nuttcp-r:") {
+            if let Some(mss) = stated(plain, "mss=").filter(|m| (1.0..65536.0).contains(m)) {
+                all.mss = mss as u64;
+            }
+            all.handshake = stated(plain, "RTT=")
+                .filter(|ms| (0.0..1e6).contains(ms))
+                .map(|ms| Span((ms * 1e6) as u64))
+                .or(all.handshake);
+            all.reported |= plain.contains("nuttcp-t:") && plain.contains(" -> ");
+        }
+        all.not_tcp |= line.contains("Total Datagrams");
         if let Some(version) = line.trim().strip_prefix("iperf ").filter(|v| v.starts_with('3')) {
             all.version = format!("iperf {}", version.chars().take(20).collect::<String>());
         }
@@ -135,9 +166,7 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputE
             (tool, now) = (Source::Nuttcp, now + i.end);
             Some(Interval { end: now, ..i })
         });
-        let Some(Interval { socket, end, bytes, retransmits, cwnd: Some(cwnd), omitted }) = found else {
-            continue;
-        };
+        let Some(Interval { socket, end, bytes, retransmits, cwnd, omitted }) = found else { continue };
         if let Err(why) = all.sample(socket, end, bytes, retransmits, cwnd, None, omitted) {
             done = Err(InputError::whole(why));
             break;
@@ -149,11 +178,12 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowstart::units::Bytes;
     use std::fmt::Write as _;
 
     fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
         let mut all = Vec::new();
-        replay(text.as_bytes(), |t| all.push(t)).map(|()| all)
+        replay(text.as_bytes(), |t, _| all.push(t)).map(|()| all)
     }
 
     /// The windows of slow start until a loss, as a version prints them: its words, the tag after the number,
@@ -212,11 +242,40 @@ mod tests {
         assert_eq!(found.expect("known").0, crate::open::Kind::IperfText);
     }
 
+    /// An upload as the side that sends prints it: a time before each line, what is known of the connection,
+    /// and -1 where the retransmissions are not known. The other side counts, and so does it for a download.
+    #[test]
+    fn nuttcp_says_which_side_counts() {
+        let upload = "[2026-01-02T03:04:05.678901-0400] nuttcp-t: buflen=65536, nstream=1, port=5110 tcp -> 192.0.2.9\n\
+             [2026-01-02T03:04:05.679901-0400] nuttcp-t: connect to 192.0.2.9 with mss=1384, RTT=36.500 ms af=inet\n\
+             [2026-01-02T03:04:05.779901-0400]     0.2500 MB /   0.10 sec =   20.9715 Mbps    -1 retrans    821 KB-cwnd\n\
+             [2026-01-02T03:04:06.779901-0400]     0.5000 MB /   0.10 sec =   41.9430 Mbps     0 retrans    821 KB-cwnd\n";
+        let read = |text: &str| {
+            let mut all = Vec::new();
+            replay(text.as_bytes(), |t, s| all.push((t, s))).map(|()| all.remove(0))
+        };
+        let (t, s) = read(upload).expect("valid");
+        assert_eq!((t.bytes, t.exit.clone(), t.retransmitted_packets), (786_432, None, 0));
+        assert!(t.caveats.iter().any(|c| c.contains("slow start may have ended earlier")), "{:?}", t.caveats);
+        assert_eq!((s.mss, s.handshake), (Bytes(1384), Some(Span::micros(36_500))));
+        assert!(!s.written && !s.windows);
+        assert_eq!(s.delivered(), [(262_144, 262_144), (786_432, 786_432)]);
+        let download = upload
+            .replace(" -> 192.0.2.9", "")
+            .replace("nuttcp-t", "nuttcp-r")
+            .replace("    821 KB-cwnd", "");
+        let (t, s) = read(&download).expect("valid");
+        assert_eq!(t.unclear.as_deref(), Some("the file does not state the window"));
+        assert_eq!(s.delivered()[1], (786_432, 786_432));
+    }
+
     #[test]
     fn text_without_windows_says_what_it_is_and_damage_is_no_panic() {
         let none = text("Bitrate", "", &[5]).replace("  0   ", "\n").replace("  7   ", "\n");
-        let e = rows(&none).expect_err("refused").to_string();
-        assert!(e.contains("it has no window"), "{e}");
+        let t = rows(&none).expect("a receiver's").remove(0);
+        assert_eq!(t.unclear.as_deref(), Some("the file does not state the window"));
+        let udp = none.replace("Transfer     Bitrate", "Transfer     Bitrate         Total Datagrams");
+        assert!(rows(&udp).is_err_and(|e| e.to_string().contains("it is not of TCP")));
         let whole = text("Bitrate", "[TX-C]", &[5]);
         for at in (0..whole.len()).filter(|i| whole.is_char_boundary(*i)) {
             let _ = rows(&whole[..at]);
