@@ -27,6 +27,7 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "geo",
     "leo",
     "lte",
+    "5g",
     "wifi-strong",
     "wifi-weak",
     "geo-144",

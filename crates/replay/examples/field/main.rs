@@ -1,5 +1,7 @@
 //! Recordings as predictions of each other: `make field DIR=FOLDER`.
 //!
+//! `field FOLDER NAME..` draws the window of these recordings beside what is predicted of it, as SVG.
+//!
 //! Kernel logs, and results of iperf3 and nuttcp with intervals of 0.1 s, whose names begin alike up to the
 //! first hyphen (`geo-`, `4g-`, `sa-`) are of one network. Each is predicted by others of its network, with
 //! the code of `slowstart fit`, in two ways: as paths whose rate follows time, and as paths of constant rate;
@@ -27,8 +29,12 @@
 //! counts as infinite. A prediction is 60 runs. It covers an outcome if its interval, from the 10 % to the
 //! 90 % quantile, meets that of the outcome, which of samples is the time between two of them. Its width is
 //! the ratio of these quantiles, and its score the CRPS of the logarithm of the time without the part within
-//! the outcome's interval, in which infinite counts as the end: a proper score, of which less is better.
+//! the outcome's interval, in which infinite counts as the end: a proper score, of which less is better. A
+//! time that may have been before the end or after it is not judged.
 
+mod picture;
+
+use picture::{Panel, svg};
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Sampling;
@@ -264,6 +270,8 @@ fn shown(t: &Transfer) -> Option<String> {
 struct Run {
     row: Row,
     sampled: Option<Transfer>,
+    /// Its samples: seconds since the first data, and the window in bytes.
+    windows: Vec<(f64, f64)>,
     /// True if the recording has the times of ACKs, false if it has those of the receiver.
     acked: bool,
 }
@@ -281,12 +289,12 @@ impl Run {
             retransmitted: u64::from(s.time_s >= lost),
             ..Sample::default()
         };
-        let sampled = matches!(log.recorded, Recorded::Samples(..)).then(|| {
-            let all: Vec<Sample> = o.trace.samples.iter().filter(|s| s.time_s > begin).map(sample).collect();
-            transfer(Source::Iperf3, 1, Bytes(log.mss), &all)
-        });
+        let all: Vec<Sample> = o.trace.samples.iter().filter(|s| s.time_s > begin).map(sample).collect();
+        let sampled = matches!(log.recorded, Recorded::Samples(..))
+            .then(|| transfer(Source::Iperf3, 1, Bytes(log.mss), &all));
+        let windows = all.iter().map(|s| (seconds(s.at), s.cwnd.0 as f64)).collect();
         let acked = !matches!(&log.recorded, Recorded::Samples(_, s) if !s.written);
-        Self { row, sampled, acked }
+        Self { row, sampled, windows, acked }
     }
 
     /// The time of a quantity, as the recording has it.
@@ -412,6 +420,13 @@ fn others(logs: &[Log], of: usize) -> Vec<&Log> {
     rest.into_iter().map(|i| &logs[i]).collect()
 }
 
+/// How many seconds are predicted of recordings of a network.
+fn horizon(logs: &[Log]) -> f64 {
+    let sampled = matches!(logs[0].recorded, Recorded::Samples(..));
+    let longest = if sampled { LONGEST_SAMPLED } else { LONGEST };
+    logs.iter().map(|l| l.length).fold(longest, f64::min)
+}
+
 /// The files of the ensembles of these recordings; the first is none if no recording shows its rate.
 fn ensembles(folder: &Path, others: &[&Log], horizon: f64) -> [Option<PathBuf>; 2] {
     let mut fitted = Vec::new();
@@ -457,10 +472,27 @@ fn ensembles(folder: &Path, others: &[&Log], horizon: f64) -> [Option<PathBuf>; 
 fn built_in(network: &str) -> [Option<&'static str>; 2] {
     match network {
         "geo" => [Some("geo"), None],
-        "4g" | "lte" => [Some("lte"), None],
         "leo" | "starlink" => [Some("leo"), None],
-        _ => [Some("lte"), None],
+        "4g" | "lte" => [Some("lte"), None],
+        _ => [Some("lte"), Some("5g")],
     }
+}
+
+/// A recording beside the runs of its prediction.
+fn panel(log: &Log, runs: &[Run], horizon: f64) -> Option<Panel> {
+    let Recorded::Samples(_, s) = &log.recorded else { return None };
+    let count = runs.iter().map(|r| r.windows.len()).min()?;
+    let at = |i: usize| {
+        let mut all: Vec<f64> = runs.iter().map(|r| r.windows[i].1).collect();
+        all.sort_by(f64::total_cmp);
+        (runs[0].windows[i].0, [0.1, 0.5, 0.9].map(|q| ordered(&all, q)))
+    };
+    Some(Panel {
+        name: log.name.clone(),
+        recorded: s.samples.iter().map(|p| (seconds(p.at), p.cwnd.0 as f64)).collect(),
+        predicted: (0..count).map(at).collect(),
+        end: horizon,
+    })
 }
 
 #[derive(Default)]
@@ -495,6 +527,25 @@ fn main() {
     }
     let temporary = std::env::temp_dir().join(format!("slowstart-field-{}", std::process::id()));
     std::fs::create_dir(&temporary).expect("a folder of its own");
+    let drawn: Vec<String> = std::env::args().skip(2).collect();
+    if !drawn.is_empty() {
+        let mut panels = Vec::new();
+        for (network, logs) in &networks {
+            let horizon = horizon(logs);
+            for (i, log) in logs.iter().enumerate().filter(|l| drawn.contains(&l.1.name)) {
+                let [over_time, _] = ensembles(&temporary, &others(logs, i), horizon);
+                let Some(file) = over_time else {
+                    eprintln!("{network}: no rate over time; skipped");
+                    continue;
+                };
+                let all = runs(file.to_str().expect("text"), log, horizon);
+                panels.extend(panel(log, &all[log.used], horizon));
+            }
+        }
+        print!("{}", svg(&panels));
+        std::fs::remove_dir_all(&temporary).expect("removed");
+        return;
+    }
     println!("| Recording | Quantity | Outcome (s) | {} |", WAYS.join(" | "));
     println!("|---|---|---{}|", "|---".repeat(WAYS.len()));
     let mut totals: BTreeMap<(String, String, usize), Total> = BTreeMap::new();
@@ -503,9 +554,7 @@ fn main() {
             eprintln!("{network}: found one recording, expected two or more; skipped");
             continue;
         }
-        let sampled = matches!(logs[0].recorded, Recorded::Samples(..));
-        let longest = if sampled { LONGEST_SAMPLED } else { LONGEST };
-        let horizon = logs.iter().map(|l| l.length).fold(longest, f64::min);
+        let horizon = horizon(logs);
         let standing = built_in(network).map(|name| name.map(|n| runs(n, &logs[0], horizon)));
         for (i, log) in logs.iter().enumerate() {
             let [over_time, constant] = ensembles(&temporary, &others(logs, i), horizon)
@@ -513,10 +562,16 @@ fn main() {
             let ways = [over_time.as_ref(), constant.as_ref(), standing[0].as_ref(), standing[1].as_ref()];
             for q in log.questions() {
                 let (after, by) = (q.outcome.0.min(q.outcome.1), q.outcome.1);
-                let outcome = if after < by && by <= horizon {
+                if after <= horizon && by > horizon {
+                    println!("| {} | {} | after {}, not judged |", log.name, q.name, words(after));
+                    continue;
+                }
+                let outcome = if by > horizon {
+                    words(f64::INFINITY)
+                } else if after < by {
                     format!("{} to {}", words(after), words(by))
                 } else {
-                    words(if by <= horizon { by } else { f64::INFINITY })
+                    words(by)
                 };
                 print!("| {} | {} | {outcome} |", log.name, q.name);
                 for (way, all) in ways.iter().enumerate() {
