@@ -109,11 +109,14 @@ const WEB_CLIENTS: usize = 6;
 /// How long flows were there before the flow studied.
 const PRESENT: &str = "10s";
 
+/// Built-in paths that came later: the populations stay as they were, so that versions can be compared.
+const LATER: [&str; 2] = ["5g", "5g-55"];
+
 /// Returns the populations, in the order of tables.
 pub fn all() -> Vec<Population> {
     let mut all: Vec<Population> = PathSpec::builtins()
         .iter()
-        .filter(|b| is_ensemble(b.name))
+        .filter(|b| is_ensemble(b.name) && !LATER.contains(&b.name))
         .map(|b| Population {
             name: b.name.into(),
             about: format!("built-in: {}", b.about),
@@ -181,7 +184,8 @@ fn is_ensemble(name: &str) -> bool {
 /// The built-in paths that draw nothing and that one engine can run.
 fn fixed_paths() -> Vec<&'static str> {
     let proxied = |name: &str| PathSpec::load(name, None).is_ok_and(|p| p.proxy().is_some());
-    PathSpec::builtins().iter().map(|b| b.name).filter(|name| !is_ensemble(name) && !proxied(name)).collect()
+    let fixed = |name: &&str| !is_ensemble(name) && !proxied(name) && !LATER.contains(name);
+    PathSpec::builtins().iter().map(|b| b.name).filter(fixed).collect()
 }
 
 /// A number uniform in `low..=high`.

@@ -33,6 +33,7 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "geo-144",
     "leo-100",
     "lte-75",
+    "5g-55",
     "wifi-strong-200",
     "wifi-weak-80",
     "fiber",
