@@ -27,13 +27,11 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "geo",
     "leo",
     "lte",
-    "5g",
     "wifi-strong",
     "wifi-weak",
     "geo-144",
     "leo-100",
     "lte-75",
-    "5g-55",
     "wifi-strong-200",
     "wifi-weak-80",
     "fiber",
@@ -47,7 +45,9 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "granted",
     "policed",
     "cable-boost",
-    "geo-pep"
+    "geo-pep",
+    "5g",
+    "5g-55"
 );
 
 impl PathSpec {
