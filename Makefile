@@ -32,7 +32,7 @@ results:
 seeds:
 	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --seed 2
 
-# Predicts each kernel log of the folder DIR by the others of its network, and says what the predictions cover.
+# Predicts each recording of the folder DIR (kernel logs, results of iperf3 and nuttcp) by others of its network, and says what the predictions cover.
 field:
 	cargo run --locked --release -p slowstart-replay --example field -- "$(DIR)"
 

@@ -85,12 +85,13 @@ async def main(port, seed):
 
 asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
 PYTHON
+servers=()
 port=8080
 for name in trial objects; do
   mkdir "${group[$name]}"
   for ((n = 1; n <= processes; n++)); do
-    in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec python3 $dir/server.py $port $n" 2>"$dir/$name.$n.error" &
-    started+=($!)
+    in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec python3 $dir/server.py $port $n" 2>"$dir/$name.$n.err" &
+    started+=($!) servers+=($!)
   done
   port=$((port + 1))
 done
@@ -132,7 +133,7 @@ for object in "${objects[@]}"; do
   turn=$((turn + 1))
   while ((SECONDS - begin < turn * seconds)); do
     sleep 1
-    kill -0 "$watch" "$trial" || { cat "$dir"/*.err; exit 1; }
+    kill -0 "$watch" "$trial" "${servers[@]}" || { cat "$dir"/*.err; exit 1; }
     if ((SECONDS - begin >= next)); then
       # The first minutes fill its buffers.
       ((next != 0 && next != 600)) || at_begin=$(memory "$watch")

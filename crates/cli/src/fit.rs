@@ -25,7 +25,7 @@ const MOST: usize = 100;
 /// The most traces of a transfer.
 const TRACES: usize = 9;
 
-/// Make a path file out of captures, qlogs and kernel logs
+/// Make a path file out of recorded connections
 ///
 /// Each transfer gives a path: rate and its variation, base RTT, waves of delay,
 /// ACK slots, jitter, queue and loss. Each value stands below a comment with its

@@ -17,10 +17,9 @@ pub struct slowstart_controller {
 
 impl slowstart_controller {
     pub(crate) fn note(&mut self, change: Change) {
-        if change.resumed || change.restarted {
-            self.exited = None;
-        }
-        self.exited = change.exited.or(self.exited);
+        // An exit and a restart in one change: slow start runs.
+        let kept = self.exited.filter(|_| !change.resumed);
+        self.exited = if change.restarted { None } else { change.exited.or(kept) };
         self.resend = change.resend;
     }
 }

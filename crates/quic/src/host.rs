@@ -152,8 +152,8 @@ pub struct Host<C> {
     pub remembered: Option<PathMemory>,
     /// The end of the first slow start.
     pub exit: Option<Exited>,
-    /// How often the avoidance has returned to slow start.
-    pub restarts: u32,
+    /// The avoidance has returned to slow start.
+    restarted: bool,
     /// When a loss was first known.
     pub first_loss: Option<Instant>,
     /// When the peer first reported a mark.
@@ -197,7 +197,7 @@ impl<C: Controller> Host<C> {
             marked: None,
             remembered: None,
             exit: None,
-            restarts: 0,
+            restarted: false,
             first_loss: None,
             first_mark: None,
             counters: Counters::default(),
@@ -302,10 +302,10 @@ impl<C: Controller> Host<C> {
     }
 
     fn note(&mut self, change: Change) {
-        if self.restarts == 0 {
+        if !self.restarted {
             self.exit = change.exited.or(self.exit.filter(|_| !change.resumed));
         }
-        self.restarts += u32::from(change.restarted);
+        self.restarted |= change.restarted;
     }
 
     /// Time passes. A clock that goes back stands still instead.
@@ -572,7 +572,7 @@ impl<C: Controller> Host<C> {
         self.mss = mss.max(Bytes(1));
         (self.srtt, self.latest_rtt, self.min_rtt) = (None, None, None);
         (self.episode, self.remembered, self.exit) = (None, None, None);
-        self.restarts = 0;
+        self.restarted = false;
         (self.path_since, self.delivered_at, self.first_sent_at) = (self.now, self.now, self.now);
         self.cwnd_limited = false;
         if let Some(rtt) = rtt {

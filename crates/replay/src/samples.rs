@@ -25,7 +25,7 @@ pub(crate) const MSS: u64 = 1448;
 /// State of a connection at one moment.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Time since the first sample.
+    /// Time since the first sample; in a [`Series`] since the transfer began.
     pub at: Instant,
     /// The congestion window, in bytes.
     pub cwnd: Bytes,
@@ -35,7 +35,8 @@ pub struct Sample {
     pub rtt: Option<Span>,
     /// The least RTT so far; `None` if the file does not state it.
     pub min_rtt: Option<Span>,
-    /// Payload bytes acknowledged so far; `None` if the file does not state them.
+    /// Payload bytes acknowledged so far; of iperf3 and nuttcp those that the side that counts has written or
+    /// received. `None` if the file does not state them.
     pub delivered: Option<Bytes>,
     /// Packets retransmitted so far.
     pub retransmitted: u64,

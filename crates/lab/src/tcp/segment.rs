@@ -185,9 +185,9 @@ pub fn milliseconds(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
 
-/// True if the timestamp `echo` was taken in a millisecond before that of `at` (RFC 7323 §5.2).
-pub fn is_before(echo: u32, at: Instant) -> bool {
-    echo.wrapping_sub(milliseconds(at)).cast_signed() < 0
+/// True if the timestamp `echo` is before `sent`, both in milliseconds of the timestamp clock (RFC 7323 §5.2).
+pub fn is_before(echo: u32, sent: u32) -> bool {
+    echo.wrapping_sub(sent).cast_signed() < 0
 }
 
 /// Returns the offset that the sequence number `wire` stands for, the one nearest to `near`; `isn` is the

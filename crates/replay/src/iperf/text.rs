@@ -94,13 +94,12 @@ fn nuttcp(line: &str) -> Option<Interval> {
     let [sent, "MB", "/", length, "sec", "=", _rate, _unit, rest @ ..] = words.as_slice() else {
         return None;
     };
+    // -1: not known yet.
+    let count = |n: &str| n.parse::<i64>().ok().map(|n| n.max(0).unsigned_abs());
     let (retransmits, cwnd) = match rest {
         [] => (0, None),
-        // -1: not known yet.
-        [n, "retrans"] => (n.parse::<i64>().ok()?.max(0).unsigned_abs(), None),
-        [n, "retrans", cwnd, "KB-cwnd"] => {
-            (n.parse::<i64>().ok()?.max(0).unsigned_abs(), Some(amount(cwnd, "KBytes")?))
-        }
+        [n, "retrans"] => (count(n)?, None),
+        [n, "retrans", cwnd, "KB-cwnd"] => (count(n)?, Some(amount(cwnd, "KBytes")?)),
         _ => return None,
     };
     let end: f64 = length.parse().ok().filter(|l| (0.0..1e9).contains(l))?;

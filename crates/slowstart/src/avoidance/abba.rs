@@ -220,7 +220,11 @@ impl Abba {
 impl Avoidance for Abba {
     fn enter(&mut self, v: &View, how: Exit) {
         self.faster.enter(v, how);
-        if how.by_congestion() && !core::mem::take(&mut self.told) {
+        let told = core::mem::take(&mut self.told);
+        if how == Exit::Timeout {
+            // Also one that repeats another or interrupts a recovery, of which nothing else tells.
+            self.begin(v.cwnd, Signal::Timeout);
+        } else if how.by_congestion() && !told {
             // A startup set its own window.
             self.begin(self.window.max(v.cwnd), if how == Exit::Ecn { Signal::Ecn } else { Signal::Loss });
         }

@@ -64,8 +64,8 @@ pub trait Startup {
     fn owns_recovery(&self) -> bool {
         false
     }
-    /// Called when slow start begins again, after a timeout, an idle period or when the avoidance asks for it. Returns which growth to use
-    /// then.
+    /// Called when slow start begins again: after a timeout, after an idle period, or when the avoidance asks
+    /// for it. Returns which growth to use then.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
     }

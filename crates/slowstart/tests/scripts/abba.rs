@@ -142,15 +142,23 @@ fn the_high_point_depends_on_the_signal() {
 /// Before the first loss, and from a timeout to the next loss, there is no line.
 #[test]
 fn a_timeout_ends_the_line() {
-    let run = |follows| {
+    let run = |follows, timeouts, in_recovery: bool| {
         let mut host = host("standard", follows, 100, MS * 100);
         lose(&mut host, MS * 150);
         ack(&mut host, MS * 150);
-        let _ = host.timeout();
+        if in_recovery {
+            let _ = host.lose(1);
+        }
+        for _ in 0..timeouts {
+            let _ = host.timeout();
+        }
         host.fill();
         (0..2000).map(|_| ack(&mut host, MS * 110)).sum::<f64>()
     };
-    assert_eq!(run("abba"), run("cubic"));
+    for (timeouts, in_recovery) in [(1, false), (2, false), (1, true)] {
+        let [abba, cubic] = ["abba", "cubic"].map(|follows| run(follows, timeouts, in_recovery));
+        assert_eq!(abba, cubic, "{timeouts} timeouts, in recovery {in_recovery}");
+    }
 }
 
 /// The state of `abba-recalibrate` after slow start: a floor of `base` ms, and a queue that made it `full` ms at

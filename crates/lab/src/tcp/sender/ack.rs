@@ -255,7 +255,8 @@ impl<C: Controller + Clone> Sender<C> {
             rack.reordering(self.board.highest_held() - low, mss);
         }
         // A retransmission that left after what this ACK echoes was unnecessary (tcp_skb_spurious_retrans).
-        let unnecessary = |r: &Record| r.ever_resent() && a.echo.is_some_and(|e| is_before(e, r.at));
+        let unnecessary =
+            |r: &Record| r.ever_resent() && a.echo.is_some_and(|e| is_before(e, milliseconds(r.at)));
         self.board.acknowledge(now, a.ack, &mut d, |r| {
             if !unnecessary(r) {
                 rack.delivered(now, r, min);

@@ -3,6 +3,7 @@
 use super::{Event, Frto, Incoming, Phase, Prr, Sender, Timer, Undo};
 use crate::tcp::rack::{DUPLICATES, Lost};
 use crate::tcp::scoreboard::Delivered;
+use crate::tcp::segment::is_before;
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
@@ -19,7 +20,7 @@ impl<C: Controller + Clone> Sender<C> {
     fn was_delayed(&self, echo: Option<u32>) -> bool {
         let undo = self.undo.as_ref().filter(|_| self.profile.undo);
         let first = undo.and_then(|u| u.first);
-        echo.zip(first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0)
+        echo.zip(first).is_some_and(|(e, f)| is_before(e, f))
     }
 
     /// The state machine of `tcp_fastretrans_alert`.
