@@ -64,6 +64,7 @@ fn random_studies_end_in_bounded_time_and_memory() {
         valid += usize::from(slowstart_fuzz::runs(&bytes));
     }
     println!("{valid} of {cases} valid, {} MB", peak_mb());
-    assert!(valid * 4 >= cases * 3, "{valid} of {cases}");
+    // Of 2,000 draws 77 % are valid; of 200, three standard deviations less are two thirds.
+    assert!(valid * 3 >= cases * 2, "{valid} of {cases}");
     assert!(peak_mb() < 500, "{} MB", peak_mb());
 }
