@@ -62,15 +62,19 @@ files=$((each * 2 + 1000))
 files=$(ulimit -n)
 processes=$(((each * 4 + files * 3 - 1) / (files * 3)))
 
-# Each connection receives 48 kB at once and the rest after 12 to 60 s.
+# Each connection receives 48 kB at once and the rest after 12 to 60 s, of more than 20,000 connections as many times later, so
+# that some 550 begin each second.
+slower=$(((each * 2 + 19999) / 20000))
 cat >"$dir/server.py" <<'PYTHON'
 import asyncio, random, sys
+
+PORT, SEED, SLOWER = map(int, sys.argv[1:])
 
 async def serve(reader, writer):
     try:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 64000\r\nConnection: close\r\n\r\n" + bytes(48000))
-        await asyncio.sleep(random.uniform(12, 60))
+        await asyncio.sleep(random.uniform(12, 60) * SLOWER)
         writer.write(bytes(16000))
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError):
@@ -78,19 +82,19 @@ async def serve(reader, writer):
     finally:
         writer.close()
 
-async def main(port, seed):
-    random.seed(seed)
-    server = await asyncio.start_server(serve, "10.98.0.1", port, backlog=100_000, reuse_port=True)
+async def main():
+    random.seed(SEED)
+    server = await asyncio.start_server(serve, "10.98.0.1", PORT, backlog=100_000, reuse_port=True)
     await server.serve_forever()
 
-asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+asyncio.run(main())
 PYTHON
 servers=()
 port=8080
 for name in trial objects; do
   mkdir "${group[$name]}"
   for ((n = 1; n <= processes; n++)); do
-    in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec python3 $dir/server.py $port $n" 2>"$dir/$name.$n.err" &
+    in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec python3 $dir/server.py $port $n $slower" 2>"$dir/$name.$n.err" &
     started+=($!) servers+=($!)
   done
   port=$((port + 1))
@@ -113,7 +117,7 @@ started+=("$watch" "$trial")
 sleep 5
 for port in 8080 8081; do
   for ((n = 1; n <= processes; n++)); do
-    in_client wrk -t 1 -c $((each / processes)) -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
+    in_client wrk -t 1 -c $((each / processes)) -d "$((minutes * 60 + 30))s" --timeout $((slower * 200))s -H "Connection: close" \
       "http://10.98.0.1:$port/page" >"$dir/wrk.$port.$n" &
     started+=($!)
   done
@@ -134,9 +138,9 @@ for object in "${objects[@]}"; do
   while ((SECONDS - begin < turn * seconds)); do
     sleep 1
     kill -0 "$watch" "$trial" "${servers[@]}" || { cat "$dir"/*.err; exit 1; }
+    # What fills in the first half is not growth.
+    ((SECONDS - begin > minutes * 30)) || at_begin=$(memory "$watch")
     if ((SECONDS - begin >= next)); then
-      # The first minutes fill its buffers.
-      ((next != 0 && next != 600)) || at_begin=$(memory "$watch")
       echo "$((next / 60))  $(in_server ss -tnH state established | wc -l)  $(memory "$watch") $(used "$watch")  $(memory "$trial") $(used "$trial")" \
         " $(kmalloc)  $(wc -l <"$dir/read")  $(grep -vc ' 0$' "$dir/read" || true)"
       next=$((next + 60))
