@@ -57,14 +57,13 @@ fn peak_mb() -> u64 {
 /// `SLOWSTART_CASES` is how many.
 #[test]
 fn random_studies_end_in_bounded_time_and_memory() {
-    let cases: usize = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let cases: usize = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
     let (mut seed, mut valid) = (1, 0);
     for _ in 0..cases {
         let bytes: Vec<u8> = (0..500).map(|_| next(&mut seed) as u8).collect();
         valid += usize::from(slowstart_fuzz::runs(&bytes));
     }
     println!("{valid} of {cases} valid, {} MB", peak_mb());
-    // Of 2,000 draws 77 % are valid; of 200, three standard deviations less are two thirds.
-    assert!(valid * 3 >= cases * 2, "{valid} of {cases}");
+    assert!(valid * 4 >= cases * 3, "{valid} of {cases}");
     assert!(peak_mb() < 500, "{} MB", peak_mb());
 }

@@ -431,7 +431,8 @@ mod tests {
 
     /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the
     /// losses that rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of
-    /// rapid start, and where the threshold of adaptive start begins (docs/reference/kernel.md). They are refused if given.
+    /// rapid start, and where the threshold of adaptive start begins (docs/reference/kernel.md). They are
+    /// refused if given.
     const NOT_IN_OBJECTS: [&str; 14] = [
         "rollback",
         "keep_width",

@@ -79,8 +79,8 @@ impl Series {
 
     /// What the socket held beside what was delivered when slow start ended, in bytes.
     pub(crate) fn buffered(&self) -> u64 {
-        let held =
-            |s: &Sample| s.delivered.unwrap_or_default().0.saturating_sub(s.cwnd.0 - self.iw().min(s.cwnd.0));
+        let acknowledged = |s: &Sample| s.cwnd.0.saturating_sub(self.iw());
+        let held = |s: &Sample| s.delivered.unwrap_or_default().0.saturating_sub(acknowledged(s));
         self.samples[..self.growing()].iter().map(held).max().unwrap_or_default()
     }
 

@@ -4,11 +4,12 @@
 //!
 //! The line goes through two points of the period since the last congestion: the window before the reduction
 //! with the least RTT of the recovery (after a mark: of the round trip before it), and the least RTT since
-//! with its window. It is flat while these RTTs are less than 5 ms apart. Its slope is at most that of the line
-//! through the origin and the second point, and two thirds of it are kept. Beyond `high` (2 - beta) the line is
-//! that from the origin through the window and the RTT of the last round trip, or what the line before said
-//! if that is more. An ACK outside of recovery adds 2/3 (1 - `w_ref` / w) of what it acknowledges, at most half
-//! the window, where `w_ref` is the window that the line gives for its RTT.
+//! with its window. It is flat while these RTTs are less than 5 ms apart. Its slope is at most that of the
+//! line through the origin and the second point, and two thirds of it are kept. Once the window exceeds
+//! `high` (2 - beta), a new line replaces it: from the origin through that window and an RTT, which is the
+//! least of the last two round trips, or what the old line gives for that window if that is more. An ACK
+//! outside of recovery adds 2/3 (1 - `w_ref` / w) of what it acknowledges, at most half the window, where
+//! `w_ref` is the window that the line gives for its RTT.
 //!
 //! The draft leaves open, and here is chosen:
 //! - which CUBIC: that of `cubic`. Its growth comes a segment at a time: of each of its segments, what was added

@@ -453,7 +453,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     fn apply_change(&mut self, now: Instant, change: Change) {
         self.sync_state();
-        if change.exited.is_some() || change.resumed | change.restarted {
+        if change.exited.is_some() || change.resumed || change.restarted {
             self.push_change(now, change);
         }
     }
