@@ -27,16 +27,15 @@ fi
 # A clean clone gains nothing from what a second build could reuse, nor from what a debugger reads.
 if [[ ${CI:-} ]]; then export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false; fi
 
-skipped=()
-skip() { skipped+=("skipped: $*"); }
+skip() { echo "skipped: $*" >>"$logs/skipped"; }
 step() { # NAME COMMAND...: keeps the output in target/ci/NAME.log
   local name=$1 TIMEFORMAT="   $1: %0R s, of CPU time %0U s and %0S s in the kernel"
   shift
   printf '\n== %s: %s\n' "$name" "$*"
   time { "$@" 2>&1 | tee "$logs/$name.log" || echo "$name" >>"$logs/broken"; }
 }
-# A step beside others. `show` waits for it and shows what it printed.
-beside() { step "$@" >"$logs/$1.shown" 2>&1 & }
+# A function whose steps run beside others. `show` waits for it and shows what it printed.
+beside() { "$1" >"$logs/$1.shown" 2>&1 & }
 show() { wait; cat "$logs"/*.shown; }
 trap 'trap - TERM; kill 0' INT TERM
 # Lines `skipped: WHAT (REASON)`, those with one reason as one line.
@@ -64,7 +63,9 @@ why() {
 # Prints the summary; its status is that of the whole run.
 finish() {
   # Lines that tests print when they skip, and ignored tests.
-  mapfile -t -O "${#skipped[@]}" skipped < <(
+  local skipped
+  mapfile -t skipped < <(
+    cat "$logs/skipped" 2>/dev/null
     sed -nE 's/.*(skipped: .*)/\1/p; s/^test (.*) \.\.\. ignored.*/skipped: \1 is ignored/p' "$logs"/test*.log | sort -u
   )
   read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs"/test*.log)
@@ -150,8 +151,7 @@ driver=$(rustup which clippy-driver 2>/dev/null || command -v clippy-driver) ||
   { echo "missing: clippy; install it with: rustup component add clippy" >&2; exit 1; }
 export RUSTC_WORKSPACE_WRAPPER=$driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-# Tests of the kernel mostly wait for the clock. Beside them run the others, and a build that takes what is left of the
-# processors.
+# Tests of the kernel mostly wait for the clock. Beside them run the others.
 lane() { # LANE [OPTION..]
   # Pins are made in a file system of its own.
   local own=()
@@ -162,43 +162,61 @@ lane() { # LANE [OPTION..]
   ${own[@]+"${own[@]}"} nice -n "$([[ $1 == kernel ]] && echo 0 || echo 5)" cargo test --locked "${everything[@]}" --no-fail-fast "${@:2}" \
     --config "target.'cfg(all())'.runner = ['bash', '$PWD/ci/lane.sh', '$1']" -- --show-output
 }
+test_kernel() { step test-kernel lane kernel --tests; }
+
 # As a user builds it.
-release() {
+as_a_user() {
   unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
-  nice -n 19 cargo build --locked --release
+  renice -n 19 -p "$BASHPID" >/dev/null
+  step build-release cargo build --locked --release
+  step readme readme
 }
-# What the tests of the pages need; Chromium is installed as root.
-pages() {
+
+# Fetches and builds what the tests of the Python package and of the pages need, and writes what is missing. Chromium is
+# installed as root.
+fetch() {
+  bash ci/python.sh --missing >"$logs/python.missing"
+  bash ci/browser.sh --missing >"$logs/pages.missing"
+  if [[ $(<"$logs/pages.missing") == chromium ]] && install_missing chromium:chromium; then
+    bash ci/browser.sh --missing >"$logs/pages.missing"
+  fi
+  true
+}
+tools() {
   unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
+  renice -n 19 -p "$BASHPID" >/dev/null
+  step tools fetch
+}
+
+# Both are compared with the command of the step `build`.
+python_and_pages() {
+  unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
+  renice -n 5 -p "$BASHPID" >/dev/null
+  export SLOWSTART=$PWD/target/debug/slowstart
   local missing
-  missing=$(nice -n 19 bash ci/browser.sh --missing)
-  if [[ $missing == chromium ]] && install_missing chromium:chromium; then missing=$(nice -n 19 bash ci/browser.sh --missing); fi
-  echo "$missing" >"$logs/pages.missing"
+  missing=$(<"$logs/python.missing")
+  if [[ $missing ]]; then
+    skip "the Python package (missing: $missing)"
+  else
+    step test-python bash ci/python.sh test
+  fi
+  missing=$(<"$logs/pages.missing")
+  if [[ $missing ]]; then
+    skip "playground and report in a browser (missing: $missing)"
+  else
+    step test-browser bash ci/browser.sh
+  fi
 }
 
 step fmt cargo fmt --all --check
-beside pages pages
+beside tools
 step build cargo build --locked "${everything[@]}" --all-targets
-beside build-release release
-beside test-kernel lane kernel --tests
+wait
+beside as_a_user
+beside test_kernel
+beside python_and_pages
 step test lane other
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
-# The package and the pages are compared with the command of the step `build`.
-export SLOWSTART=$PWD/target/debug/slowstart
-if missing=$(bash ci/python.sh --missing); then
-  step test-python bash ci/python.sh test
-else
-  skip "the Python package (missing: $missing)"
-fi
-unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
-show
-step readme readme
-missing=$(cat "$logs/pages.missing" 2>/dev/null || echo "the step pages failed")
-if [[ ! $missing ]]; then
-  step test-browser bash ci/browser.sh
-else
-  skip "playground and report in a browser (missing: $missing)"
-fi
 if have_target >/dev/null 2>&1; then
   step no-std cargo build --locked -p slowstart --target "$bare"
 else

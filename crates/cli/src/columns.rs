@@ -1,10 +1,9 @@
 //! The columns of the table of a comparison, and what stands in them.
 
-use crate::comparison::{Comparison, Line};
 use crate::table::{Cell, Tone};
 use clap::ValueEnum;
 use slowstart::registry::Need;
-use slowstart_lab::report::decision::{Change, Difference, Figure, Standing};
+use slowstart_lab::report::decision::{Change, Decision, Difference, Figure, Standing};
 use slowstart_lab::report::summary::{Measure, Summary};
 use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
 use slowstart_lab::stats::Median;
@@ -74,36 +73,35 @@ impl Column {
     pub(crate) const fn is_usual(self) -> bool {
         !matches!(self, Self::Rank | Self::At)
     }
-}
 
-impl Comparison<'_, '_> {
-    pub(crate) fn heading(&self, column: Column) -> String {
-        let size = || self.decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
-        match column {
-            Column::Rank => "#".into(),
-            Column::Time10MB => "10 MB".into(),
-            Column::Time1MB => "1 MB".into(),
-            Column::All => size().map_or("all".into(), bytes),
-            Column::Goodput => "goodput".into(),
-            Column::Exit => "leaves slow start".into(),
-            Column::At => "at".into(),
-            Column::Cwnd => "BDP".into(),
-            Column::Lost => "lost".into(),
-            Column::Queue => "queue".into(),
-            Column::Harm => "CUBIC".into(),
+    /// Its heading; the size is that of the runs.
+    pub(crate) fn heading(self, decision: &Decision) -> String {
+        let size = || decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
+        match self {
+            Self::Rank => "#".into(),
+            Self::Time10MB => "10 MB".into(),
+            Self::Time1MB => "1 MB".into(),
+            Self::All => size().map_or("all".into(), bytes),
+            Self::Goodput => "goodput".into(),
+            Self::Exit => "leaves slow start".into(),
+            Self::At => "at".into(),
+            Self::Cwnd => "BDP".into(),
+            Self::Lost => "lost".into(),
+            Self::Queue => "queue".into(),
+            Self::Harm => "CUBIC".into(),
         }
     }
 
     /// The cell of a startup: of the baseline its own values, of others the difference from it for times,
     /// rates and harm.
-    pub(crate) fn cell(&self, s: &Standing, column: Column, all_intervals: bool, interval: bool) -> Cell {
+    pub(crate) fn cell(self, decision: &Decision, s: &Standing, all_intervals: bool, interval: bool) -> Cell {
         let summary = &s.summary;
-        let figure = match column {
-            Column::Harm => Some(Figure::OthersGot),
-            Column::At | Column::Cwnd => None,
-            _ => column.measure().map(Figure::Of),
+        let figure = match self {
+            Self::Harm => Some(Figure::OthersGot),
+            Self::At | Self::Cwnd => None,
+            _ => self.measure().map(Figure::Of),
         };
-        let difference = figure.and_then(|f| self.decision.against(summary, f));
+        let difference = figure.and_then(|f| decision.against(summary, f));
         let tone = tone(difference.as_ref());
         let relative = |unit: &str| {
             difference.map(|d| {
@@ -112,7 +110,7 @@ impl Comparison<'_, '_> {
             })
         };
         let own = |unit: &str| {
-            summary.typical(column.measure().unwrap_or(Measure::Completion)).map_or(
+            summary.typical(self.measure().unwrap_or(Measure::Completion)).map_or(
                 "-".to_string(),
                 |(m, runs)| {
                     let some = if runs < summary.rows.len() {
@@ -127,54 +125,50 @@ impl Comparison<'_, '_> {
                 },
             )
         };
-        let baseline = self.decision.baseline().is_some_and(|b| b.summary.label == summary.label);
+        let baseline = decision.baseline().is_some_and(|b| b.summary.label == summary.label);
         let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
-        match column {
-            Column::Rank => s.rank.to_string().into(),
-            Column::Exit => classes(summary, all_intervals).into(),
-            Column::Time1MB | Column::Time10MB | Column::All => {
-                relative(" %").unwrap_or_else(|| bold(own(" s")))
-            }
-            Column::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
-            Column::At => own(" s").into(),
-            Column::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
+        match self {
+            Self::Rank => s.rank.to_string().into(),
+            Self::Exit => classes(summary, all_intervals).into(),
+            Self::Time1MB | Self::Time10MB | Self::All => relative(" %").unwrap_or_else(|| bold(own(" s"))),
+            Self::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
+            Self::At => own(" s").into(),
+            Self::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
                 Some((m, _)) => two_digits(m.mid).into(),
                 None => own("").into(),
             },
-            Column::Lost => Cell { text: own(""), tone },
-            Column::Queue => {
+            Self::Lost => Cell { text: own(""), tone },
+            Self::Queue => {
                 let text = summary
                     .of_all_runs(Measure::QueueDelay)
                     .map_or("-".into(), |m| if all_intervals { own(" ms") } else { delay(m.mid) });
                 Cell { text, tone }
             }
-            Column::Harm => relative(" pt").unwrap_or_else(|| {
-                bold(self.decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
+            Self::Harm => relative(" pt").unwrap_or_else(|| {
+                bold(decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
             }),
         }
     }
 
     /// The cell of versions: from the least to the greatest median.
-    pub(crate) fn span(&self, line: &Line, column: Column) -> Cell {
+    pub(crate) fn span(self, decision: &Decision, versions: &[&Standing]) -> Cell {
         let of = |s: &Standing| -> Option<(f64, String)> {
             let against = |f, unit: &str| {
-                let d = self.decision.against(&s.summary, f)?;
+                let d = decision.against(&s.summary, f)?;
                 Some((d.median.mid, signed(d.median.mid) + unit))
             };
-            match column {
-                Column::Rank | Column::Exit | Column::At => None,
-                Column::Harm => against(Figure::OthersGot, " pt"),
-                Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => {
-                    against(Figure::Of(column.measure()?), " %")
+            match self {
+                Self::Rank | Self::Exit | Self::At => None,
+                Self::Harm => against(Figure::OthersGot, " pt"),
+                Self::Time1MB | Self::Time10MB | Self::All | Self::Goodput => {
+                    against(Figure::Of(self.measure()?), " %")
                 }
-                Column::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
-                Column::Cwnd => {
-                    s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid)))
-                }
-                Column::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
+                Self::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
+                Self::Cwnd => s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid))),
+                Self::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
             }
         };
-        let mut all: Vec<(f64, String)> = line.standings.iter().filter_map(|s| of(s)).collect();
+        let mut all: Vec<(f64, String)> = versions.iter().filter_map(|s| of(s)).collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
         match &all[..] {
             [] => Cell::default(),

@@ -197,7 +197,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
 
     fn table(&self, columns: &[Column], intervals: Intervals) -> Table {
         let mut headers = vec!["  startup".to_string()];
-        headers.extend(columns.iter().map(|c| self.heading(*c)));
+        headers.extend(columns.iter().map(|c| c.heading(self.decision)));
         let mut alignments = vec![Align::Left];
         alignments
             .extend(columns.iter().map(|c| if *c == Column::Exit { Align::Left } else { Align::Right }));
@@ -205,11 +205,11 @@ impl<'d, 'a> Comparison<'d, 'a> {
             let mut cells: Vec<Cell> = vec![l.name().into()];
             cells.extend(columns.iter().map(|c| {
                 if l.versions && l.standings.len() > 1 {
-                    return self.span(l, *c);
+                    return c.span(self.decision, &l.standings);
                 }
                 let decides = c.measure() == Some(self.decision.by);
                 let interval = intervals == Intervals::All || decides && intervals == Intervals::Deciding;
-                self.cell(l.standings[0], *c, intervals == Intervals::All, interval)
+                c.cell(self.decision, l.standings[0], intervals == Intervals::All, interval)
             }));
             cells
         };
@@ -240,7 +240,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         // Columns that were asked for all stay.
         for drop in Column::DROPPED.into_iter().filter(|_| view.columns.is_empty()) {
             if let Some(at) = columns.iter().position(|c| *c == drop) {
-                left_out.push(self.heading(columns.remove(at)));
+                left_out.push(columns.remove(at).heading(self.decision));
             }
             let table = self.table(&columns, Intervals::None);
             if fits(&table) {

@@ -1,6 +1,7 @@
 //! The runs of a study that are drawn: repeated with samples, and written to its folder.
 
-use crate::output::{self, Folder};
+use crate::folder::Folder;
+use crate::output;
 use anyhow::Result;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Capture, Engine, Watched, run_jobs};

@@ -3,9 +3,9 @@
 use crate::columns::Column;
 use crate::comparison::{Comparison, Order, View};
 use crate::drawn::{Forms, Traces, WhatDecides, curves, draw, record, shown, write};
-use crate::folder::{Contents, refuse_existing, write_new};
+use crate::folder::{Contents, Folder, refuse_existing, write_new};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder, note, print};
+use crate::output::{self, note, print};
 use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};

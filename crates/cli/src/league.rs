@@ -1,8 +1,9 @@
 //! `slowstart league`: scores startups over populations of paths against an oracle.
 
 use crate::engine::EngineArg;
+use crate::folder::Folder;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder, command, note, print};
+use crate::output::{self, command, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
 use crate::study_args::startups;

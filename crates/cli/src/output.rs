@@ -1,7 +1,5 @@
 //! Standard output and standard error: lines, the progress bar, notes, colour and width.
 
-pub(crate) use crate::folder::Folder;
-
 use crate::printable::printable_lines;
 use anyhow::Result;
 use clap::ColorChoice;

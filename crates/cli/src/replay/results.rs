@@ -3,8 +3,9 @@
 use super::population::Population;
 use super::{Replay, tables};
 use crate::drawn::playground;
+use crate::folder::Folder;
 use crate::output::command;
-use crate::output::{Folder, note, print, width, wrap};
+use crate::output::{note, print, width, wrap};
 use crate::printable::printable;
 use crate::row_output::RowWriter;
 use crate::table::Table;

@@ -42,7 +42,9 @@ pub(crate) struct Trace {
 impl Trace {
     pub(crate) fn start() -> std::io::Result<Self> {
         let dir = PathBuf::from(format!("/sys/kernel/tracing/instances/corpus-{}", std::process::id()));
-        fs::create_dir(&dir)?;
+        fs::create_dir(&dir).map_err(|e| {
+            std::io::Error::new(e.kind(), format!("{}: {e}; is tracefs mounted?", dir.display()))
+        })?;
         let trace = Self { dir, probes: Mutex::default() };
         let write = |file: &str, text: String| fs::write(trace.dir.join(file), text);
         write("trace_clock", "mono".to_string())?;
