@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian package of target/dist in fresh Debian systems that have no compiler and no network, runs the command
-# there, and removes the package: nothing may be left. As root: ci/test-dist.sh [SUITE..]; bookworm and trixie without arguments.
+# there, and removes the package: nothing may be left. Then the tarball, and the wheel in such a system with Python.
+# As root: ci/test-dist.sh [SUITE..]; bookworm and trixie without arguments.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
@@ -14,7 +15,8 @@ deb=$(ls target/dist/*.deb) || { echo "no package in target/dist: run make dist"
 inside() {
   cat <<'INSIDE'
 set -eu
-say() { printf '== %s\n' "$*"; }
+begun=$(date +%s)
+say() { echo "== $(($(date +%s) - begun)) s: $*"; }
 show() { # LINES COMMAND...: its first lines
   lines=$1; shift
   "$@" >/tmp/shown
@@ -63,22 +65,28 @@ files >/tmp/after
 diff /tmp/before /tmp/after
 [ ! -e /sys/fs/bpf/slowstart/ss_search ] || { echo "a pin is left"; exit 1; }
 say nothing is left
+say tarball; tar -xzf /tmp/slowstart.tar.gz -C /tmp
+cd /tmp/slowstart-*-linux-gnu
+show 12 ./slowstart compare leo --runs 5
+./slowstart kernel check | tail -n 1
+INSIDE
+}
+inside_python() {
+  cat <<'INSIDE'
+set -eu
+python3 -m venv /tmp/env
+/tmp/env/bin/pip install --quiet --no-index /tmp/slowstart-*.whl
+cd /tmp && /tmp/env/bin/python - <<'PYTHON'
+import slowstart
+rows = slowstart.compare("leo", startups=["standard", "search"], runs=2).rows
+assert len(rows["run"]) == 4, rows
+print(rows["startup"], rows["completion_s"])
+PYTHON
 INSIDE
 }
 
-for suite in "${suites[@]}"; do
-  root=$PWD/target/debian/$suite
-  if [[ ! -e $root/done ]]; then
-    rm -rf "$root" && mkdir -p "$root"
-    debootstrap --variant=minbase "$suite" "$root/system" http://deb.debian.org/debian >"$root/debootstrap.log" 2>&1
-    touch "$root/done"
-  fi
-  echo "#### $suite: $(cat "$root/system/etc/debian_version")"
-  rm -rf "$root/run" && cp -a "$root/system" "$root/run"
-  cp "$deb" "$root/run/tmp/slowstart.deb"
-  cp scenarios/captures/download.pcapng.gz "$root/run/tmp/"
-  inside >"$root/run/tmp/inside.sh"
-  # Namespaces of its own: no network but loopback, and what it mounts ends with it.
+# Runs /tmp/inside.sh of a system in namespaces of its own: no network but loopback, and what it mounts ends with it.
+enter() { # ROOT
   # shellcheck disable=SC2016 # the inner shell expands
   timeout 600 unshare --net --mount --pid --fork --ipc bash -euc '
     ip link set lo up
@@ -88,7 +96,34 @@ for suite in "${suites[@]}"; do
     mount -t bpf bpf "$1/sys/fs/bpf"
     mount -t cgroup2 cgroup2 "$1/sys/fs/cgroup"
     mount --rbind /dev "$1/dev"
-    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root sh /tmp/inside.sh' inside "$root/run"
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root sh /tmp/inside.sh' inside "$1"
+}
+
+for suite in "${suites[@]}"; do
+  root=$PWD/target/debian/$suite
+  if [[ ! -e $root/done ]]; then
+    rm -rf "$root" && mkdir -p "$root"
+    make_system() { # NAME [OPTION]
+      debootstrap --variant=minbase "${@:2}" "$suite" "$root/$1" http://deb.debian.org/debian >"$root/$1.log" 2>&1 ||
+        { tail "$root/$1.log" >&2; return 1; }
+    }
+    make_system system
+    make_system python --include=python3-venv
+    touch "$root/done"
+  fi
+  echo "#### $suite: $(cat "$root/system/etc/debian_version")"
+  rm -rf "$root/run" && cp -a "$root/system" "$root/run"
+  cp "$deb" "$root/run/tmp/slowstart.deb"
+  cp target/dist/*.tar.gz "$root/run/tmp/slowstart.tar.gz"
+  cp scenarios/captures/download.pcapng.gz "$root/run/tmp/"
+  inside >"$root/run/tmp/inside.sh"
+  enter "$root/run"
+  rm -rf "$root/run"
+  echo "#### $suite with Python"
+  cp -a "$root/python" "$root/run"
+  cp target/dist/*.whl "$root/run/tmp/"
+  inside_python >"$root/run/tmp/inside.sh"
+  enter "$root/run"
   rm -rf "$root/run"
   echo "#### $suite: passed"
 done

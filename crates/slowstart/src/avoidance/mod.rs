@@ -154,6 +154,11 @@ impl AnyAvoidance {
     fn on_ack_of_other(&mut self, v: &View, ack: &Ack) -> Window {
         each!(self, a => a.on_ack(v, ack))
     }
+
+    #[inline(never)]
+    fn observe_of_other(&mut self, v: &View, ack: &Ack) {
+        each!(self, a => a.observe(v, ack));
+    }
 }
 
 impl Avoidance for AnyAvoidance {
@@ -175,7 +180,10 @@ impl Avoidance for AnyAvoidance {
     }
     #[inline]
     fn observe(&mut self, v: &View, ack: &Ack) {
-        each!(self, a => a.observe(v, ack));
+        // CUBIC, the default, observes nothing.
+        if !matches!(self, Self::Cubic(_)) {
+            self.observe_of_other(v, ack);
+        }
     }
     fn is_l4s(&self) -> bool {
         each!(self, a => a.is_l4s())

@@ -201,9 +201,16 @@ impl<C: Controller + Clone> Endpoint<C> {
     /// When the delayed ACK, or what receive offload or the CPU holds, is due; [`Instant::NEVER`] if none is.
     #[inline]
     pub fn receiver_deadline(&self) -> Instant {
-        let held = self.gro.as_ref().map_or(Instant::NEVER, |g| g.due());
+        let ack = self.rx.ack_deadline();
+        if self.header.plain { ack } else { ack.min(self.held_deadline()) }
+    }
+
+    /// When what receive offload or the CPU holds is due. A plain endpoint has neither.
+    #[inline(never)]
+    fn held_deadline(&self) -> Instant {
+        let merged = self.gro.as_ref().map_or(Instant::NEVER, |g| g.due());
         let busy = self.backlog.as_ref().map_or(Instant::NEVER, |b| b.due());
-        self.rx.ack_deadline().min(held).min(busy)
+        merged.min(busy)
     }
 
     /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set.
@@ -237,8 +244,10 @@ impl<C: Controller + Clone> Endpoint<C> {
         if self.state != State::Established {
             return;
         }
-        self.process_merged(now, out);
-        self.work(now, out);
+        if !self.header.plain {
+            self.process_merged(now, out);
+            self.work(now, out);
+        }
         if self.rx.on_timer(now) {
             self.acknowledge(now, out);
         }
