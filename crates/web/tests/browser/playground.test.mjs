@@ -44,7 +44,7 @@ test('a dragged slider changes the answer', async () => {
   await p.mouse.down();
   for (let i = 1; i <= 8; i += 1) await p.mouse.move(box.x + box.width * (0.5 - 0.05 * i), box.y + box.height / 2);
   await p.mouse.up();
-  await p.waitForFunction((b) => document.querySelector('.verdict').textContent !== b, before, { timeout: 20_000 });
+  await p.waitForFunction((b) => document.querySelector('.verdict').textContent !== b, before, { timeout: 60_000 });
   assert.match(await p.evaluate(() => location.hash), /queue=0\.\d+bdp/);
   assert.ok(await drawn(p) >= 2);
   assert.deepEqual(errors, []);
@@ -102,7 +102,7 @@ test('a dropped capture gives the answer of slowstart replay', async () => {
   assert.equal(await analysed(), expected('--fork'));
   assert.ok(await p.locator('.forked tbody tr').count() > 20);
   const report = p.frameLocator('iframe.report').first();
-  await report.locator('.live[data-ready]').waitFor({ timeout: 30_000 });
+  await report.locator('.live[data-ready]').waitFor({ timeout: 60_000 });
   assert.match(await report.locator('.about a').getAttribute('href'), /#path=rate=.*&startups=standard/);
   await p.locator('#fork').uncheck();
   assert.equal(await analysed(), expected());
@@ -118,7 +118,7 @@ test('a dropped Mahimahi trace is the path, and the link holds it', async () => 
   writeFileSync(short, readFileSync(trace, 'utf8').split('\n').slice(0, 400).join('\n'));
   await p.setInputFiles('#file', short);
   await p.waitForFunction(() => document.querySelector('[data-key=path]').value.includes('trace=short.down'));
-  await p.waitForFunction(() => document.querySelector('.answer').textContent.includes('trace=short.down'), null, { timeout: 20_000 });
+  await p.waitForFunction(() => document.querySelector('.answer').textContent.includes('trace=short.down'), null, { timeout: 60_000 });
   await p.waitForFunction(() => location.hash.includes('file.short.down'));
   const { p: other, errors: none } = await page(await p.evaluate(() => location.hash));
   assert.equal(await other.locator('.verdict').first().textContent(), await p.locator('.verdict').first().textContent());
@@ -145,9 +145,9 @@ test('a link shows the same picture in a fresh profile', async () => {
 test('all runs, packets, and downloads', async () => {
   const { p, errors } = await page('#path=rate%3D2Mbit+rtt%3D200ms+queue%3D1bdp&size=200kB&runs=3');
   await p.getByRole('button', { name: 'Make all runs' }).click();
-  await p.waitForSelector('.many[data-runs="6"]', { timeout: 30_000 });
+  await p.waitForSelector('.many[data-runs="6"]', { timeout: 60_000 });
   await p.locator('.scrubbing summary').click();
-  await p.waitForSelector('[data-packets]', { timeout: 20_000 });
+  await p.waitForSelector('[data-packets]', { timeout: 60_000 });
   const packets = Number(await p.locator('[data-packets]').getAttribute('data-packets'));
   assert.ok(packets > 140, `${packets} packets carry 200 kB`);
   const text = async (name) => {
@@ -204,7 +204,7 @@ async function wider(p, within = '.none') {
 
 test('axe-core finds nothing serious on the playground, light and dark, and it fits a phone', async () => {
   const { p } = await page('#size=1MB&show.view=packets&path=rate%3D2Mbit+rtt%3D100ms+queue%3D1bdp');
-  await p.waitForSelector('[data-packets]', { timeout: 20_000 });
+  await p.waitForSelector('[data-packets]', { timeout: 60_000 });
   assert.deepEqual(await serious(p), []);
   await p.emulateMedia({ colorScheme: 'dark' });
   assert.deepEqual(await serious(p), []);
@@ -227,7 +227,7 @@ async function report(file, context = browser.context) {
 
 test('the report draws, chooses, zooms, reads, sorts and filters; names are text', async () => {
   const { p, errors } = await report(reportFile);
-  await p.waitForSelector('.live[data-ready]', { timeout: 30_000 });
+  await p.waitForSelector('.live[data-ready]', { timeout: 60_000 });
   assert.equal(await p.evaluate(() => globalThis.hacked), undefined);
   assert.match(await p.locator('h1').textContent(), /<script>/);
   const canvas = () => p.evaluate(() => document.querySelector('.uplot canvas').toDataURL());
@@ -284,7 +284,7 @@ test('an experiment of a paper has the same charts as a study, more quantities, 
   const papers = path.join(folder, 'papers');
   run('reproduce', 'ess/fig7', '--out', papers);
   const { p, errors } = await report(path.join(papers, readdirSync(papers).find((f) => f.endsWith('.html'))));
-  await p.waitForSelector('.group .live[data-ready]', { timeout: 30_000 });
+  await p.waitForSelector('.group .live[data-ready]', { timeout: 60_000 });
   assert.equal(await p.locator('.fixed svg:visible').count(), 0);
   const group = p.locator('.group').first();
   await group.locator('.chip').first().click();
@@ -304,7 +304,7 @@ test('the map of a sweep is questioned: fewer startups, one startup, and what a 
   run('sweep', study, '--out', store);
   run('sweep', 'map', store, '--x', 'rate', '--y', 'rtt', '--html', map);
   const { p, errors } = await report(map);
-  await p.waitForSelector('.live[data-ready]', { timeout: 30_000 });
+  await p.waitForSelector('.live[data-ready]', { timeout: 60_000 });
   const cells = () => p.locator('.live .heat td').allTextContents();
   const all = await cells();
   assert.equal(all.length, 4);
@@ -350,7 +350,7 @@ test('all startups with ten runs of each make a page below 3 MB', async () => {
   const bytes = statSync(file).size;
   assert.ok(bytes < 3e6, `${bytes} bytes`);
   const { p, errors } = await report(file);
-  await p.waitForSelector('.live[data-ready]', { timeout: 30_000 });
+  await p.waitForSelector('.live[data-ready]', { timeout: 60_000 });
   assert.ok(await p.locator('.live .chip').count() >= 33);
   await p.getByRole('button', { name: 'all', exact: true }).click();
   assert.deepEqual(errors, []);
