@@ -225,7 +225,8 @@ pub fn sooner(t: &Transfer, fork: &Fork) -> String {
     } else {
         "; the queue holds at least this, since nothing was lost"
     };
-    let path = format!("{}{bound}", fork.path.inline());
+    let rate = if fork.path.rate_changes { "; the rate follows that of the recording" } else { "" };
+    let path = format!("{}{bound}{rate}", fork.path.inline());
     let percent = ERROR * 100.0;
     let of = fork.startups.len();
     if all.is_empty() {
@@ -333,6 +334,7 @@ mod tests {
         let path = FittedPath {
             rate_bps: known(10e6),
             rate_vary: None,
+            rate_changes: false,
             base_rtt_s: known(0.05),
             wave: None,
             ack_aggregate_s: None,

@@ -3,10 +3,12 @@
 //!
 //! Until that point the simulator sends the packets of the capture at their times over a path fitted to the
 //! capture, so that link and queue are as full as they were. Then the startup takes over with its saved
-//! state, including all that it derived from the real ACKs. Simulator and capture share one clock.
+//! state, including all that it derived from the real ACKs. Simulator and capture share one clock, so that a
+//! rate that was seen to vary is that of the capture at each moment.
 
 use crate::analysis::{EPOCH, Findings, StartupResult, facts};
 use crate::fit::FittedPath;
+use crate::fit::course::course;
 use crate::observer::{Candidate, SavedState, TimedEvent};
 use crate::packets::SentData;
 use serde::{Deserialize, Serialize};
@@ -79,7 +81,7 @@ pub fn run(
     };
     let time = Rate(fitted.rate_bps.value as u64).time_for(f.delivered) * PATIENCE;
     let simulation = Simulation {
-        path: PathSpec::load(&fitted.inline(), None)?,
+        path: PathSpec::load(&path(f, fitted), None)?,
         profile,
         avoidance: (avoidance::REGISTRY[0].make)(),
         iw: f.iw,
@@ -93,6 +95,15 @@ pub fn run(
         Some(simulation.continue_with(&j.label, saved, fresh))
     };
     Ok(f.startups.iter().filter_map(of).collect())
+}
+
+/// The path on which a transfer is continued: with the rate over time that the transfer shows, if it changes.
+fn path(f: &Findings, fitted: &FittedPath) -> String {
+    let found = course(f, fitted.base_rtt_s.value).ok().filter(|_| fitted.rate_changes);
+    match (found, f.packets.sends().first()) {
+        (Some(c), Some(first)) => fitted.inline_over_time(&c.schedule(first.at + EPOCH)),
+        _ => fitted.inline(),
+    }
 }
 
 fn seconds(at: Instant) -> f64 {

@@ -146,10 +146,11 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
     })
 }
 
-/// The address at which the playground shows the startups of the table over the fitted path.
+/// The address at which the playground shows the startups of the table over the fitted path; `None` if its rate
+/// changes.
 fn fitted(t: &Transfer, base: &str) -> Option<String> {
     let study = StudyText {
-        path: t.fork.as_ref()?.path.inline(),
+        path: Some(&t.fork.as_ref()?.path).filter(|p| !p.rate_changes)?.inline(),
         startups: t.startups.iter().map(|w| w.startup.clone()).take(PLAYED).collect(),
         size: Some(format!("{}B", t.bytes)),
         runs: Some(1),

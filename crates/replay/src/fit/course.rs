@@ -7,6 +7,7 @@
 use super::flow::Flow;
 use super::slots;
 use crate::analysis::Findings;
+use slowstart::units::{Instant, Span};
 use slowstart_lab::stats::quantile;
 use std::fmt::Write as _;
 
@@ -25,8 +26,11 @@ const HANDSHAKE: f64 = 1.5;
 const MOST: usize = 2_000_000;
 /// The longest course, seconds: a clock that jumps makes none that a trace cannot hold.
 pub(super) const LONGEST: f64 = 86_400.0;
-/// The least rate of a step, bytes per second.
+/// The least rate of a step, and the greatest, bytes per second: what a path file takes.
 pub(super) const LEAST: f64 = 125.0;
+const GREATEST: f64 = 1.25e13;
+/// A rate changes if it varies by this share or more.
+const CHANGES: f64 = 0.25;
 
 /// A time in which the rate counts as constant.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -75,6 +79,16 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
     if slot > 0.0 {
         flow = flow.grouped();
     }
+    Course::new(steps(&flow, slot, base), base).ok_or_else(none)
+}
+
+/// By how much the rate of a flow varies, as a share, if it changes. `slot` is the period of ACK slots.
+pub(super) fn changes(flow: &Flow, slot: f64) -> Option<f64> {
+    Course::new(steps(flow, slot, flow.least), flow.least)?.changes()
+}
+
+/// Steps of which those that are not known have no upper end.
+fn steps(flow: &Flow, slot: f64, base: f64) -> Vec<Step> {
     let own = flow.acks.iter().find_map(|a| a.rtt).map_or(0.0, |r| r - flow.least);
     let waited = flow.least + slot + (flow.least * WAITED).max(own * FIRST);
     let (length, least) = ((flow.least * LENGTH).max(slot * 2.0), PACKETS * flow.packet);
@@ -103,7 +117,7 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
         let known = seen.busy_bytes >= least && seen.busy > 0.0;
         // Infinite: not known yet.
         let (low, high) = if known {
-            let rate = (seen.busy_bytes / seen.busy).max(mean);
+            let rate = (seen.busy_bytes / seen.busy).max(mean).min(GREATEST);
             (rate, rate)
         } else {
             (mean, f64::INFINITY)
@@ -111,7 +125,7 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
         steps.push(Step { until: at, low, high });
         (from, seen) = (at, Seen::default());
     }
-    Course::new(steps, base).ok_or_else(none)
+    steps
 }
 
 impl Course {
@@ -139,6 +153,28 @@ impl Course {
         if from > 0.0 { known / from } else { 0.0 }
     }
 
+    /// The mean of the rates that are known, bytes per second, and the share of it by which they vary: a rate
+    /// drawn uniformly from the mean less that share to the mean and that share has their variance.
+    fn known_rates(&self) -> (f64, f64) {
+        let (mut from, mut time, mut bytes, mut squares) = (0.0, 0.0, 0.0, 0.0);
+        for s in &self.steps {
+            if s.low >= s.high {
+                let length = s.until - from;
+                time += length;
+                bytes += s.low * length;
+                squares += s.low * s.low * length;
+            }
+            from = s.until;
+        }
+        let mean = bytes / time;
+        (mean, (3.0 * (squares / time / (mean * mean) - 1.0).max(0.0)).sqrt())
+    }
+
+    /// By how much the rate varies, as a share, if it changes.
+    pub(super) fn changes(&self) -> Option<f64> {
+        Some(self.known_rates().1).filter(|share| *share > CHANGES)
+    }
+
     /// Bytes that the link can carry from one time to another, at a rank; the last step goes on.
     fn carried(&self, from: f64, to: f64, rank: f64) -> f64 {
         let (mut start, mut bytes) = (0.0_f64, 0.0);
@@ -148,6 +184,45 @@ impl Course {
             start = end;
         }
         bytes
+    }
+
+    /// The `schedule` of a path with this rate, on whose clock the first data leaves at `first`: where the rate
+    /// is not known, that of the nearest step where it is, and at least what was delivered; after the last step
+    /// the mean of what is known.
+    pub(crate) fn schedule(&self, first: Instant) -> String {
+        let mut out = String::new();
+        let mut from = Instant::ZERO;
+        for (s, rate) in self.steps.iter().zip(self.nearest()) {
+            let until = first + Span((s.until * 1e9) as u64);
+            if until > from {
+                write!(out, "{}ns:{:.0}bit,", from.0, rate.max(s.low) * 8.0)
+                    .expect("a String takes everything");
+                from = until;
+            }
+        }
+        write!(out, "{}ns:{:.0}bit", from.0, self.known_rates().0 * 8.0).expect("a String takes everything");
+        out
+    }
+
+    /// For each step, the rate of the nearest one where it is known.
+    fn nearest(&self) -> Vec<f64> {
+        let mut all: Vec<(f64, f64)> = Vec::new();
+        let mut start = 0.0;
+        let mut last = (f64::INFINITY, LEAST);
+        for s in &self.steps {
+            last = if s.low >= s.high { (0.0, s.low) } else { (last.0 + s.until - start, last.1) };
+            all.push(last);
+            start = s.until;
+        }
+        let mut next = (f64::INFINITY, LEAST);
+        for (i, s) in self.steps.iter().enumerate().rev() {
+            let start = i.checked_sub(1).map_or(0.0, |b| self.steps[b].until);
+            next = if s.low >= s.high { (0.0, s.low) } else { (next.0 + s.until - start, next.1) };
+            if next.0 < all[i].0 {
+                all[i] = next;
+            }
+        }
+        all.into_iter().map(|(_, rate)| rate).collect()
     }
 
     /// A Mahimahi trace of it: the rate at a rank, times a factor. It begins [`HANDSHAKE`] before the first
@@ -237,6 +312,18 @@ mod tests {
         assert!((times.len() - before).abs_diff(200) <= 1, "{}", times.len());
         assert!((times[times.len() - 1] - 3150.0).abs() < 1.5);
         assert!((c.carried(0.5, 2.0, 0.5) - 157_500.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_schedule_takes_what_is_not_known_from_the_nearest_step() {
+        let steps = [(1.0, 1e3, 1e6), (2.0, 5e5, 5e5), (3.0, 6e5, 1e6), (5.0, 1e3, 1e6), (6.0, 1e6, 1e6)];
+        let c = Course { steps: steps.map(|(u, l, h)| step(u, l, h)).to_vec(), base: 0.1 };
+        let first = Instant(10_000_000_000);
+        assert_eq!(
+            c.schedule(first),
+            "0ns:4000000bit,11000000000ns:4000000bit,12000000000ns:4800000bit,13000000000ns:8000000bit,\
+             15000000000ns:8000000bit,16000000000ns:6000000bit"
+        );
     }
 
     #[test]

@@ -111,6 +111,10 @@ pub struct FittedPath {
     pub random_drop: Option<RandomDrop>,
     /// A chance of a loss whatever the backlog; null if none was seen.
     pub loss: Option<Estimate>,
+    /// True if the rates of single round trips differ by so much that one mean describes none of them; `rate_bps`
+    /// is then nearer to the low ones, at which most waits. Continuations follow the rate over time.
+    #[serde(default)]
+    pub rate_changes: bool,
     /// What the transfer does not show.
     pub notes: Vec<String>,
 }
@@ -159,7 +163,9 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     if rate_vary.is_some() && wave.is_none() {
         notes.push("waves of delay could not be told from the variation of the rate".to_string());
     }
-    let varies = rate_vary.as_ref().map_or(0.0, |v| v.share.value);
+    // Where a rate changes much, the longest waits are those while it is low: the busy time is of one rate.
+    let changes = if busy.full { course::changes(&flow, slot) } else { None };
+    let varies = rate_vary.as_ref().map(|v| v.share.value).or(changes).unwrap_or_default();
     // The phase of the wave is that of a moment within a slot.
     let unsure = wave.as_ref().map_or(0.0, |w| {
         let slope = std::f64::consts::TAU * w.amplitude_s.value / w.period_s.value;
@@ -186,6 +192,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     Ok(FittedPath {
         rate_bps: busy.estimate(lost, rate_vary.as_ref()),
         rate_vary,
+        rate_changes: changes.is_some(),
         base_rtt_s,
         wave,
         ack_aggregate_s: slots,

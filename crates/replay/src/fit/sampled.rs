@@ -170,6 +170,7 @@ pub fn fit(s: &Series) -> Result<(FittedPath, Course), String> {
     let path = FittedPath {
         rate_bps,
         rate_vary,
+        rate_changes: course.changes().is_some(),
         base_rtt_s,
         wave: None,
         ack_aggregate_s: None,

@@ -18,6 +18,9 @@ const KEYS: [&str; 11] = [
     "loss",
 ];
 
+/// Keys of which a rate over time takes the place.
+const BY_RATE: [&str; 3] = ["rate", "rate_vary", "rate_vary_period"];
+
 /// Bytes of a full packet.
 const PACKET: f64 = 1500.0;
 
@@ -91,9 +94,24 @@ const fn neutral(key: &str) -> &str {
 impl FittedPath {
     /// The path as an argument of `slowstart compare`.
     pub fn inline(&self) -> String {
-        let pairs = KEYS.iter().filter_map(|key| Some(format!("{key}={}", value(self, key)?.0)));
-        pairs.collect::<Vec<_>>().join(" ")
+        self.pairs(&KEYS).join(" ")
     }
+
+    /// The same with a schedule in place of the rate.
+    pub(crate) fn inline_over_time(&self, schedule: &str) -> String {
+        let keys: Vec<&str> = KEYS.into_iter().filter(|key| !is_in_rate(self, key)).collect();
+        format!("schedule={schedule} {}", self.pairs(&keys).join(" "))
+    }
+
+    fn pairs(&self, keys: &[&str]) -> Vec<String> {
+        keys.iter().filter_map(|key| Some(format!("{key}={}", value(self, key)?.0))).collect()
+    }
+}
+
+/// True if a rate over time has what this key says: what a constant rate leaves unexplained would be counted
+/// twice.
+fn is_in_rate(p: &FittedPath, key: &str) -> bool {
+    BY_RATE.contains(&key) || (key == "jitter" && p.rate_vary.is_some())
 }
 
 /// A TOML string.
@@ -151,11 +169,8 @@ fn file(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
         );
         writeln!(out, "trace_start = 0").expect("a String takes everything");
     }
-    let by_rate = ["rate", "rate_vary", "rate_vary_period"];
-    for key in KEYS.into_iter().filter(|k| traces.is_empty() || !by_rate.contains(k)) {
-        // What a constant rate leaves unexplained is in the trace, and would be counted twice.
-        let in_trace = |p: &FittedPath| key == "jitter" && !traces.is_empty() && p.rate_vary.is_some();
-        let of = |p: &&Fitted| value(&p.path, key).filter(|_| !in_trace(&p.path));
+    for key in KEYS {
+        let of = |p: &&Fitted| value(&p.path, key).filter(|_| traces.is_empty() || !is_in_rate(&p.path, key));
         let values: Vec<_> = paths.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             continue;
