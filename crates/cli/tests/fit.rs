@@ -234,6 +234,39 @@ fn bad_recordings_are_refused_or_cut() {
     let trace = std::fs::read_to_string(dir.join("jumped-1-1.down")).expect("a trace");
     let last: u64 = trace.lines().last().expect("lines").parse().expect("a number");
     assert!(last < 3000, "{last} ms");
+    // The same of samples: a window that does not grow, one that doubles to the end, a clock that jumps or goes
+    // back, and no interval.
+    let head = "iperf 3.7\n[ ID] Interval           Transfer     Bitrate         Retr  Cwnd\n";
+    let sampled = |name: &str, windows: &[f64], from: f64| {
+        let mut all = String::from(head);
+        for (i, window) in windows.iter().enumerate() {
+            let at = i as f64 / 10.0 + if i > windows.len() / 2 { from } else { 0.0 };
+            let (sent, end) = (window.min(97.7), at + 0.1);
+            writeln!(all, "[  5] {at:.2}-{end:.2} sec {sent:.1} KBytes 8.00 Mbits/sec 0 {window:.1} KBytes")
+                .expect("a String");
+        }
+        write(name, &all)
+    };
+    let fit =
+        |file: &str, to: &str| slowstart(&["fit", file, "--trace", "--min-bytes", "1kB", "--out", &path(to)]);
+    let doubled: Vec<f64> = (0..6).map(|i| 14.1 * f64::powi(2.0, i)).collect();
+    let full: Vec<f64> = (0..100).map(|i| doubled.get(i).map_or(226.0, |w| w.min(226.0))).collect();
+    for (name, windows, why) in [
+        ("still.txt", &[14.1; 100][..], "no growth of the window"),
+        ("doubled.txt", &doubled, "no samples in which a queue stood"),
+        ("none.txt", &[], "it has no interval of a stream"),
+    ] {
+        let file = sampled(name, windows, 0.0);
+        refused(&["fit", &file, "--trace", "--min-bytes", "1kB", "--out", &path("no.toml")], why);
+        assert!(!dir.join("no.toml").exists() && !dir.join("no-1-1.down").exists(), "{name}");
+    }
+    for (name, from) in [("ahead", 200_000.0), ("back", -3.0)] {
+        let out = fit(&sampled(&format!("{name}.txt"), &full, from), &format!("{name}.toml"));
+        assert!(out.status.success(), "{name}: {}", text(&out.stderr));
+        let trace = std::fs::read_to_string(dir.join(format!("{name}-1-1.down"))).expect("a trace");
+        let last: u64 = trace.lines().last().expect("lines").parse().expect("a number");
+        assert!((5000..7500).contains(&last), "{name}: {last} ms");
+    }
     std::fs::write(dir.join("none.down"), "").expect("written");
     let list = format!("trace={}|{} rtt=10ms", path("jumped-1-1.down"), path("none.down"));
     refused(&["compare", &list, "--runs", "1"], "no lines");

@@ -82,6 +82,14 @@ fn a_long_text_is_read_in_bounded_memory() {
     let ndt7 = "{\"TCPInfo\":0,\"Download\":{\"ServerMeasurements\":[{\"TCPInfo\":{}}";
     let e = read(ndt7, ",{\"TCPInfo\":{}}", bytes).expect_err("too much");
     assert!(e.contains("MiB of samples"), "{e}");
+    let interval = "[  5]   0.00-0.10   sec  97.7 KBytes  8.00 Mbits/sec    0   14.1 KBytes\n";
+    for (head, part) in
+        [("[ ID] Interval\n", interval), ("", "0.0954 MB / 0.10 sec = 8.0 Mbps 0 retrans 14 KB-cwnd\n")]
+    {
+        let s = read(head, part, bytes * 3 / 2).expect("a part");
+        let why = s.incomplete.expect("cut").to_string();
+        assert!(why.contains("MiB of samples") && s.transfers == 1, "{why}");
+    }
     // Rows, kernel events and a kernel log are not held at all.
     let event =
         "{\"sk\":1,\"now_ns\":2,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":9,\"cwnd\":1}\n";
