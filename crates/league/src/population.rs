@@ -110,7 +110,7 @@ const WEB_CLIENTS: usize = 6;
 const PRESENT: &str = "10s";
 
 /// Built-in paths that came later: the populations stay as they were, so that versions can be compared.
-const LATER: [&str; 2] = ["5g", "5g-55"];
+const LATER: [&str; 4] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed"];
 
 /// Returns the populations, in the order of tables.
 pub fn all() -> Vec<Population> {

@@ -471,7 +471,7 @@ fn ensembles(folder: &Path, others: &[&Log], horizon: f64) -> [Option<PathBuf>; 
 /// of recordings.
 fn built_in(network: &str) -> [Option<&'static str>; 2] {
     match network {
-        "geo" => [Some("geo"), None],
+        "geo" => [Some("geo"), Some("geo-recorded")],
         "leo" | "starlink" => [Some("leo"), None],
         "4g" | "lte" => [Some("lte"), None],
         _ => [Some("lte"), Some("5g")],

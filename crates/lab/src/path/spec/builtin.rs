@@ -47,7 +47,9 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "cable-boost",
     "geo-pep",
     "5g",
-    "5g-55"
+    "5g-55",
+    "geo-recorded",
+    "geo-recorded-fixed"
 );
 
 impl PathSpec {
