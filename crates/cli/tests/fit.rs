@@ -234,8 +234,8 @@ fn bad_recordings_are_refused_or_cut() {
     let trace = std::fs::read_to_string(dir.join("jumped-1-1.down")).expect("a trace");
     let last: u64 = trace.lines().last().expect("lines").parse().expect("a number");
     assert!(last < 3000, "{last} ms");
-    // The same of samples: a window that does not grow, one that doubles to the end, a clock that jumps or goes
-    // back, and no interval.
+    // The same of samples: a window that does not grow, one that doubles to the end, a clock that jumps or
+    // goes back, and no interval.
     let head = "iperf 3.7\n[ ID] Interval           Transfer     Bitrate         Retr  Cwnd\n";
     let sampled = |name: &str, windows: &[f64], from: f64| {
         let mut all = String::from(head);

@@ -146,8 +146,8 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
     })
 }
 
-/// The address at which the playground shows the startups of the table over the fitted path; `None` if its rate
-/// changes.
+/// The address at which the playground shows the startups of the table over the fitted path; `None` if its
+/// rate changes.
 fn fitted(t: &Transfer, base: &str) -> Option<String> {
     let study = StudyText {
         path: Some(&t.fork.as_ref()?.path).filter(|p| !p.rate_changes)?.inline(),

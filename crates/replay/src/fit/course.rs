@@ -186,9 +186,9 @@ impl Course {
         bytes
     }
 
-    /// The `schedule` of a path with this rate, on whose clock the first data leaves at `first`: where the rate
-    /// is not known, that of the nearest step where it is, and at least what was delivered; after the last step
-    /// the mean of what is known.
+    /// The `schedule` of a path with this rate, on whose clock the first data leaves at `first`: where the
+    /// rate is not known, that of the nearest step where it is, and at least what was delivered; after the
+    /// last step the mean of what is known.
     pub(crate) fn schedule(&self, first: Instant) -> String {
         let mut out = String::new();
         let mut from = Instant::ZERO;

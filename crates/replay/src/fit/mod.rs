@@ -111,8 +111,9 @@ pub struct FittedPath {
     pub random_drop: Option<RandomDrop>,
     /// A chance of a loss whatever the backlog; null if none was seen.
     pub loss: Option<Estimate>,
-    /// True if the rates of single round trips differ by so much that one mean describes none of them; `rate_bps`
-    /// is then nearer to the low ones, at which most waits. Continuations follow the rate over time.
+    /// True if the rates of single round trips differ by so much that one mean describes none of them;
+    /// `rate_bps` is then nearer to the low ones, at which most waits. Continuations follow the rate over
+    /// time.
     #[serde(default)]
     pub rate_changes: bool,
     /// What the transfer does not show.
