@@ -5,7 +5,7 @@ use slowstart_packetdrill::{parse, run};
 
 /// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels,
 /// since 6.18 does not let `tcp_ecn` be 3.
-const SCRIPTS: [(&str, &str); 25] = [
+const SCRIPTS: [(&str, &str); 26] = [
     ("grows", include_str!("scripts/grows.pkt")),
     ("holds", include_str!("scripts/holds.pkt")),
     ("closes", include_str!("scripts/closes.pkt")),
@@ -31,6 +31,7 @@ const SCRIPTS: [(&str, &str); 25] = [
     ("option", include_str!("scripts/option.pkt")),
     ("again", include_str!("scripts/again.pkt")),
     ("limited", include_str!("scripts/limited.pkt")),
+    ("falls", include_str!("scripts/falls.pkt")),
 ];
 
 #[test]

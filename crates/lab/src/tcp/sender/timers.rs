@@ -77,7 +77,11 @@ impl<C: Controller + Clone> Sender<C> {
         let Some(head) = self.board.first() else { return };
         self.counters.timeouts += 1;
         self.push_event(now, Event::Timeout);
-        let first = matches!(self.phase, Phase::Open | Phase::Disorder) || self.board.una() >= self.high;
+        // In the state Loss too, if new data was acknowledged since the last timeout (RFC 5681 §3.1: another
+        // segment than that which a timeout sent again).
+        let another = self.phase == Phase::Loss && !self.rtt.is_backed_off();
+        let fresh = matches!(self.phase, Phase::Open | Phase::Disorder);
+        let first = fresh || another || self.board.una() >= self.high;
         let rack = self.profile.rack && self.profile.sack;
         if self.board.get(head).is_some_and(Record::sacked) {
             self.board.renege();
@@ -95,7 +99,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.probe = None;
         self.duplicates = 0;
         // In tcp_enter_loss: after so much that was held back, the degree of reordering is overestimated.
-        if matches!(self.phase, Phase::Open | Phase::Disorder) && self.board.sacked.packets >= DUPLICATES {
+        if fresh && self.board.sacked.packets >= DUPLICATES {
             self.rack.degree = DUPLICATES;
         }
         self.begin_frto(self.rtt.is_backed_off());
