@@ -222,6 +222,7 @@ if have_target >/dev/null 2>&1; then
 else
   skip "the build without std (the target $bare cannot be installed)"
 fi
+show
 if cargo deny --version >/dev/null 2>&1; then
   step test-deny deny
 else
