@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// One object each; some serve several names of the registry.
-const STARTUPS: [&str; 26] = [
+const STARTUPS: [&str; 27] = [
     "standard",
     "hystart",
     "hystart_paper",
@@ -34,6 +34,7 @@ const STARTUPS: [&str; 26] = [
     "rate_bound",
     "rapid_start",
     "bbr3",
+    "bbr2_quiche",
 ];
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {
@@ -60,7 +61,10 @@ fn main() {
         compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
     }
     compile("search", &stock.join("search_2_0.bpf.o"), &["-DSTOCK", "-DTHESIS"]);
-    compile("bbr3", &stock.join("bbr3_before_6_10.bpf.o"), &["-DSTOCK", "-DBEFORE_6_10"]);
+    for name in ["bbr3", "bbr2_quiche"] {
+        let object = stock.join(format!("{name}_before_6_10.bpf.o"));
+        compile(name, &object, &["-DSTOCK", "-DBEFORE_6_10"]);
+    }
     compile("watch", &out.join("watch.bpf.o"), &[]);
     compile("open", &out.join("open.bpf.o"), &[]);
     compile("check", &out.join("check.bpf.o"), &[]);

@@ -231,10 +231,10 @@ pub struct Facts {
     pub no_data_sent: bool,
     /// True while the kernel has an undo marker: the retransmissions have not been shown to be spurious.
     pub undo_marker: bool,
-    /// True if this event reduced cwnd; with `bbr3`, if it began a loss episode.
+    /// True if this event reduced cwnd; with BBR, if it began a loss episode.
     pub cut: bool,
     /// Segments that had been delivered when the newest packet delivered was sent. This and the next four are
-    /// 0 unless the control is `bbr3`.
+    /// 0 unless the control is BBR.
     pub newest_delivered: u32,
     /// Segments in flight then, an estimate.
     pub newest_inflight: u32,
@@ -257,7 +257,7 @@ pub struct Facts {
     /// Bytes that cwnd may grow by; they count only if cwnd limited the sender.
     pub earned: u64,
     /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it
-    /// removed it. With `bbr3` the pacing rate.
+    /// removed it. With BBR the pacing rate.
     pub pace: u64,
 }
 

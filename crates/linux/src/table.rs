@@ -352,6 +352,13 @@ pub const TABLE: &[Control] = &[
         params: &[("jump", Scale::Millionths), ("beta", Scale::Millionths)],
     },
     Control { startup: "bbr3", kernel: "ss_bbr3", compiled: "ss_bbr3", object: object!("bbr3"), params: &[] },
+    Control {
+        startup: "bbr2-quiche",
+        kernel: "ss_bbr2q",
+        compiled: "ss_bbr2q",
+        object: object!("bbr2_quiche"),
+        params: &[("queue_rounds", Scale::Whole), ("loss_events", Scale::Whole)],
+    },
     Control { startup: "tsl", kernel: "ss_tsl", compiled: "ss_tsl", object: object!("tsl"), params: TSL },
 ];
 
@@ -400,7 +407,7 @@ impl Control {
     pub fn no_reno(&self) -> Option<&'static str> {
         match self.startup {
             "hystart" => Some("the kernel's HyStart is part of its CUBIC, so it has no Reno form"),
-            "bbr3" => Some("it is a complete congestion control, which no avoidance follows"),
+            "bbr3" | "bbr2-quiche" => Some("it is a complete congestion control, which no avoidance follows"),
             _ => None,
         }
     }

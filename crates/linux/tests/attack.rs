@@ -246,17 +246,18 @@ const TIMELESS: [&str; 6] = ["standard", "limited", "restricted", "tsl", "abc", 
 /// compare.
 const JUMPS: &str = "jump-start";
 
-/// Without SACK the kernel counts a duplicate as a delivered segment, so its rate samples, which this startup
-/// sets cwnd by, are too large, and a loss alone does not end it. The kernel's own `bbr` has the same
+/// Without SACK the kernel counts a duplicate as a delivered segment, so its rate samples, which these startups
+/// set cwnd by, are too large, and a loss alone does not end them. The kernel's own `bbr` has the same
 /// weakness.
-const BELIEVES_DUPLICATES: &str = "bbr3";
+const BELIEVE_DUPLICATES: [&str; 2] = ["bbr3", "bbr2-quiche"];
 
 /// The most segments of the last flight under a startup that decides by time: those of standard slow start,
 /// unless it sends more by design. `usize::MAX` is a known weakness (docs/evidence/kernel.md, "Receivers that
 /// manipulate their acknowledgements").
 fn bound(startup: &str, attack: Receiver) -> usize {
     match (startup, attack) {
-        ("hybla", _) | ("ess", Receiver::AtOnce) | (BELIEVES_DUPLICATES, Receiver::Duplicates) => usize::MAX,
+        ("hybla", _) | ("ess", Receiver::AtOnce) => usize::MAX,
+        (s, Receiver::Duplicates) if BELIEVE_DUPLICATES.contains(&s) => usize::MAX,
         ("ess" | "suss", _) => 2 * DOUBLED,
         // Three times the flight in each round.
         ("rapid-start" | "rapid-start-00", _) => 10 * 3_usize.pow(ROUNDS as u32),
@@ -291,7 +292,7 @@ fn attack(startup: &str, i: usize) -> Vec<String> {
     }
     for attack in ATTACKS {
         let mut flights = measure(&held.name, attack);
-        let bound = if attack == Receiver::Duplicates && startup != BELIEVES_DUPLICATES {
+        let bound = if attack == Receiver::Duplicates && !BELIEVE_DUPLICATES.contains(&startup) {
             // Without SACK three duplicates are a loss.
             39
         } else if TIMELESS.contains(&startup) {

@@ -174,12 +174,12 @@ const TRIALS: &[Trial] = &[
     },
     // Beyond startup: probes of bandwidth after two seconds, a probe of the RTT after five.
     Trial {
-        only: &["bbr3"],
+        only: &["bbr3", "bbr2-quiche"],
         alone: true,
         ..trial("probes", "rate=20Mbit rtt=40ms queue=2bdp", bulk(18_000_000))
     },
     Trial {
-        only: &["bbr3"],
+        only: &["bbr3", "bbr2-quiche"],
         alone: true,
         ..trial("probes that lose", "rate=50Mbit rtt=20ms queue=0.2bdp loss=0.05%", bulk(30_000_000))
     },
@@ -200,7 +200,7 @@ impl Decider {
     fn new(l: &Loaded, begin: &Facts) -> Self {
         match &l.algorithm {
             Algorithm::Startup(s) => Self::Startup(Box::new(Mirror::new(&l.name, s))),
-            _ => Self::Controller(Box::new(ControllerMirror::new(&l.name, begin))),
+            a => Self::Controller(Box::new(ControllerMirror::new(&l.name, a, begin))),
         }
     }
 
@@ -259,6 +259,8 @@ fn loaded() -> Vec<Loaded> {
         "rapid-start:beta=0.5,beta_ecn=0.8,keep_iw=on",
         "rapid-start-00",
         "bbr3",
+        "bbr2-quiche",
+        "bbr2-quiche:queue_rounds=2,loss_events=2",
     ];
     // Some startups only, for a long run of those that are new.
     let only = std::env::var("SLOWSTART_PARITY_ONLY").unwrap_or_default();

@@ -6,9 +6,23 @@
  * Its limits need the data in flight and the losses at the time at which a packet was sent. The kernel does not keep them, but
  * for each ACK it tells how much had been delivered when the newest acknowledged packet was sent. So a ring keeps flight and
  * losses of earlier ACKs by what had been delivered then; see `find_sent`.
+ *
+ * With QUICHE (bbr2_quiche.bpf.c) Startup and Drain are those of quiche's BBRv2; the reference is `bbr/v3/quiche.rs`.
  */
 #include "startup.h"
+#ifndef QUICHE
+#define QUICHE 0
 #define NAME "ss_bbr3"
+#else
+#define NAME "ss_bbr2q"
+#endif
+#ifdef STOCK
+#define QUEUE_ROUNDS 0
+#define LOSS_EVENTS 8
+#else
+#define QUEUE_ROUNDS PARAM(0)
+#define LOSS_EVENTS PARAM(1)
+#endif
 
 #define UNLIMITED (~0ull)	/* no limit of window or rate */
 #define MIN_SEGMENTS 4
@@ -24,7 +38,8 @@
 #define WAIT_SPREAD (1000 * MS)
 
 /* Gains, in units of 1/1024. */
-enum { UNIT = 1024, GAIN_STARTUP = 2839, GAIN_DRAIN = 512, GAIN_UP = 1280, GAIN_DOWN = 922 };
+enum { UNIT = 1024, GAIN_STARTUP = 2839, GAIN_UP = 1280, GAIN_DOWN = 922 };
+enum { GAIN_FIRST = QUICHE ? 2954 : GAIN_STARTUP, GAIN_DRAIN = QUICHE ? 355 : 512, GAIN_QUEUE = 1792 };
 enum { WINDOW = 2048, WINDOW_UP = 2304, WINDOW_PROBE_RTT = 512 };
 
 enum mode { STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT, NO_MODE };
@@ -61,6 +76,9 @@ struct startup {
 	__u32 lossy, ranges, loss_round_start;
 	__u32 samples, raised_rounds, too_high, cautious;
 	__u32 rtt_expired, round_done, recovering, restarts;
+	/* Of quiche: losses, least flight and greatest delivery of this round; rounds in a row with a queue. */
+	__u64 round_lost, least_flight, most_delivered;
+	__u32 loss_events, queued_rounds, acked_before;
 	/* Beyond the reference: */
 	__u32 ca_state;		/* of the kernel */
 	__u32 undone;		/* the kernel has found that all retransmissions were spurious */
@@ -322,6 +340,46 @@ static __always_inline void check_full(struct startup *s, struct sample *a)
 		s->filled = WHY_RATE_FLAT;
 }
 
+/* What is measured in a round of quiche's Startup begins anew. */
+static __always_inline void reset_round(struct startup *s)
+{
+	s->round_lost = s->most_delivered = s->loss_events = 0;
+	s->least_flight = UNLIMITED;
+}
+
+static __always_inline void check_full_quiche(struct startup *s, struct facts *f, struct sample *a)
+{
+	__u64 max = max_bandwidth(s), bdp = product(s, f, max, UNIT);
+	__u64 queue = MAX(product(s, f, max, GAIN_QUEUE), bdp + 2 * f->mss);
+	__u64 least = MIN(s->least_flight, bytes_of(f, f->inflight)), most = MAX(s->most_delivered, a->delivered);
+	__u64 flight = bytes_of(f, f->newest_inflight), lost = s->round_lost;
+	__u32 events = s->loss_events, why = WHY_NONE;
+
+	s->least_flight = least;
+	s->most_delivered = most;
+	if (!s->round_start)
+		return;
+	reset_round(s);
+	if (max >= mul_div(s->full_base, 5, 4)) {
+		reset_full(s, max);
+		return;
+	}
+	if (!a->app_limited && ++s->full_rounds >= FULL_ROUNDS) {
+		s->full_now = 1;
+		why = WHY_RATE_FLAT;
+	}
+	s->queued_rounds = least < queue ? 0 : s->queued_rounds + 1;
+	if (!why && QUEUE_ROUNDS && s->queued_rounds >= QUEUE_ROUNDS)
+		why = WHY_ESTIMATE;
+	if (!why && !a->app_limited && events >= LOSS_EVENTS && flight && lost > flight * 15 / 1000) {
+		s->inflight_longterm = MAX(bdp, most);
+		s->undo_mode = STARTUP;
+		why = WHY_LOSS;
+	}
+	if (!s->filled)
+		s->filled = why;
+}
+
 /* The cycle of ProbeBW. */
 
 static __always_inline void start_down(struct startup *s, struct facts *f)
@@ -473,7 +531,7 @@ static __always_inline void check_startup_done(struct startup *s, struct facts *
 {
 	__u32 ranges = s->ranges;
 
-	if (s->loss_round_start) {
+	if (!QUICHE && s->loss_round_start) {
 		s->ranges = 0;
 		if (s->recovering && ranges >= FULL_LOSSES && lost_too_much(f) && s->mode == STARTUP) {
 			s->undo_mode = STARTUP;
@@ -489,10 +547,18 @@ static __always_inline void check_startup_done(struct startup *s, struct facts *
 	}
 }
 
+static __always_inline int is_drained(struct startup *s, struct facts *f)
+{
+	__u64 inflight = bytes_of(f, f->inflight);
+
+	if (QUICHE)
+		return inflight <= product(s, f, max_bandwidth(s), UNIT);
+	return inflight <= wanted_inflight(s, f, s->bandwidth) || s->rounds > s->drain_began + DRAIN_ROUNDS;
+}
+
 static __always_inline void check_drain_done(struct startup *s, struct facts *f)
 {
-	if (s->mode == DRAIN && (bytes_of(f, f->inflight) <= wanted_inflight(s, f, s->bandwidth) ||
-				 s->rounds > s->drain_began + DRAIN_ROUNDS))
+	if (s->mode == DRAIN && is_drained(s, f))
 		start_down(s, f);
 }
 
@@ -584,12 +650,12 @@ static __always_inline void check_probe_rtt(struct startup *s, struct facts *f)
 
 /* Window and pacing. */
 
-/* The window per smoothed RTT, or per millisecond before there is one, times the gain of Startup. */
+/* The window per smoothed RTT, or per millisecond before there is one, times the first gain. */
 static __always_inline __u64 nominal_rate(struct startup *s, struct facts *f)
 {
 	__u64 us = f->srtt_us ? f->srtt_us : 1000;
 
-	return times(mul_div(s->cwnd * 8, 1000000, us), GAIN_STARTUP);
+	return times(mul_div(s->cwnd * 8, 1000000, us), GAIN_FIRST);
 }
 
 static __always_inline void pace_at(struct startup *s, struct facts *f, __u64 gain)
@@ -604,6 +670,14 @@ static __always_inline void pace_at(struct startup *s, struct facts *f, __u64 ga
 		s->rate = rate;
 }
 
+/* With the first ACK the rate is that of the initial window per RTT. */
+static __always_inline void slow_first_pace(struct startup *s, struct facts *f)
+{
+	if (!s->acked_before && s->min_rtt)
+		s->rate = mul_div(s->cwnd * 8, 1000000, s->min_rtt / US);
+	s->acked_before |= f->acked != 0;
+}
+
 static __always_inline void set_window(struct startup *s, struct facts *f)
 {
 	__u64 gain = s->mode == UP ? WINDOW_UP : s->mode == PROBE_RTT ? WINDOW_PROBE_RTT : WINDOW;
@@ -615,6 +689,10 @@ static __always_inline void set_window(struct startup *s, struct facts *f)
 	else if (window < most || f->delivered < f->iw)
 		window += bytes_of(f, f->acked);
 	window = MAX(window, bytes_of(f, MIN_SEGMENTS));
+	if (QUICHE && !s->filled && s->cwnd < 2 * bytes_of(f, f->iw))
+		window = MAX(window, s->cwnd + bytes_of(f, f->acked));
+	if (QUICHE)
+		window = MAX(window, bytes_of(f, f->iw));
 	if (s->mode == PROBE_RTT)
 		window = MIN(window, probe_rtt_window(s, f));
 	s->cwnd = MIN(window, bounded_window(s, f));
@@ -633,6 +711,7 @@ static __always_inline void on_established(struct startup *s, struct facts *f)
 	s->min_rtt = f->srtt_us * US;
 	s->min_rtt_at = s->recent_rtt_at = s->clump_since = f->now_ns;
 	s->has_rtt = f->srtt_us != 0;
+	reset_round(s);
 	s->rate = nominal_rate(s, f);
 }
 
@@ -647,7 +726,10 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 			s->max_bandwidth[1] = MAX(s->max_bandwidth[1], a.rate);
 		end_loss_round(s);
 		update_aggregation(s, f);
-		check_full(s, &a);
+		if (QUICHE && s->mode == STARTUP)
+			check_full_quiche(s, f, &a);
+		else
+			check_full(s, &a);
 		check_startup_done(s, f);
 	}
 	check_drain_done(s, f);
@@ -660,6 +742,8 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 	}
 	s->bandwidth = MIN(max_bandwidth(s), s->bandwidth_shortterm);
 	pace_at(s, f, pacing_gain(s));
+	if (QUICHE)
+		slow_first_pace(s, f);
 	set_window(s, f);
 }
 
@@ -869,6 +953,8 @@ static __always_inline void lost(struct sock *sk, struct conn *c, struct facts *
 {
 	f->kind = kind;
 	f->cut = !c->s.recovering;
+	c->s.round_lost += bytes_of(f, f->lost - c->s.lost);
+	c->s.loss_events++;
 	c->s.lost = f->lost;
 	on_congestion(&c->s, f);
 	apply(sk, c, f);

@@ -73,8 +73,8 @@ struct facts {
 	__u32 limited;		/* cwnd limited the sender, so it may grow */
 	__u32 no_data_sent;
 	__u32 undo_marker;	/* set: the retransmissions have not been shown to be spurious */
-	__u32 cut;		/* this event reduced cwnd; for a control of its own (bbr3): it began a loss episode */
-	/* of the newest packet delivered, when it was sent, for bbr3 only: */
+	__u32 cut;		/* this event reduced cwnd; for a control of its own (BBR): it began a loss episode */
+	/* of the newest packet delivered, when it was sent, for BBR only: */
 	__u32 newest_delivered;	/* segments delivered then */
 	__u32 newest_inflight;	/* segments in flight, an estimate */
 	__u32 newest_lost;	/* segments marked lost, an estimate */
@@ -88,5 +88,5 @@ struct facts {
 	__u32 cwnd_after;
 	__u32 ssthresh_after;
 	__u64 earned;		/* bytes that cwnd may grow by; they count only if `limited` */
-	__u64 pace;		/* cap of the pacing rate, in bits per second; 0: unchanged; PACE_HOST: none; for bbr3 the rate */
+	__u64 pace;		/* cap of the pacing rate, in bits per second; 0: unchanged; PACE_HOST: none; for BBR the rate */
 };

@@ -1,9 +1,10 @@
 //! The Rust controller for a connection of the kernel under an object that is a complete congestion control
-//! (BBR v3): window, pacing rate, threshold and exit must be the same after each event.
+//! (BBR v3, also with quiche's Startup): window, pacing rate, threshold and exit must be the same after each event.
 
 use super::mirror::{INFINITE, Tally, known, seg, some, why};
 use slowstart::bbr::v3::Bbr3;
 use slowstart::control::{Change, Controller};
+use slowstart::registry::Algorithm;
 use slowstart::step::Pace;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts as Known, Handshake, Limit, Recovery, Sent, Signal};
@@ -37,11 +38,16 @@ fn newest(f: &Facts) -> Sent {
 }
 
 impl ControllerMirror {
-    pub(crate) fn new(name: &str, f: &Facts) -> Self {
+    pub(crate) fn new(name: &str, algorithm: &Algorithm, f: &Facts) -> Self {
+        // The object's seed.
+        let (iw, seed) = (seg(f, f.iw), f.now_ns + u64::from(f.dport));
+        let controller = match algorithm {
+            Algorithm::Bbr2Quiche(params) => Bbr3::quiche(iw, seed, *params),
+            _ => Bbr3::new(iw, seed),
+        };
         Self {
             name: name.to_string(),
-            // The object's seed.
-            controller: Bbr3::new(seg(f, f.iw), f.now_ns + u64::from(f.dport)),
+            controller,
             left: ExitReason::None,
             lost: f.lost,
             threshold: None,

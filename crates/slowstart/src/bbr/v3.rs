@@ -452,7 +452,7 @@ impl Controller for Bbr3 {
         }
         self.bandwidth = self.max_bandwidth().min(self.bounds.bandwidth_shortterm.unwrap_or(Rate(u64::MAX)));
         self.set_pace(f, self.pacing_gain());
-        self.slow_first_pace(f, a);
+        self.slow_first_pace(a);
         self.set_window(f, a);
         self.report_exit(f)
     }

@@ -48,11 +48,13 @@ pub(super) struct Quiche {
     most: Bytes,
     /// Rounds in a row with a queue.
     queued: u32,
+    /// The first ACK has come. (What a host counts as delivered may include the handshake.)
+    acked: bool,
 }
 
 impl Quiche {
     pub(super) fn new(params: Params) -> Self {
-        Self { params, events: 0, lost: Bytes::ZERO, least: Bytes::MAX, most: Bytes::ZERO, queued: 0 }
+        Self { params, events: 0, lost: Bytes::ZERO, least: Bytes::MAX, most: Bytes::ZERO, queued: 0, acked: false }
     }
 
     pub(super) fn note_loss(&mut self, c: &Congestion) {
@@ -72,7 +74,7 @@ impl Bbr3 {
         if !self.rates.round_start {
             return;
         }
-        let fresh = Quiche { queued: q.queued, ..Quiche::new(q.params) };
+        let fresh = Quiche { queued: q.queued, acked: q.acked, ..Quiche::new(q.params) };
         let round = core::mem::replace(q, fresh);
         let mut why = None;
         if max >= self.full.base.scale(5, 4) {
@@ -104,11 +106,10 @@ impl Bbr3 {
     }
 
     /// With the first ACK the rate is that of the initial window per RTT.
-    pub(super) fn slow_first_pace(&mut self, f: &Facts, a: &Ack) {
-        if self.quiche.is_some()
-            && f.delivered == a.delivered
-            && let Some(rate) = self.min_rtt.and_then(|rtt| Rate::new(self.state.cwnd, rtt))
-        {
+    pub(super) fn slow_first_pace(&mut self, a: &Ack) {
+        let Some(q) = self.quiche.as_mut().filter(|q| !q.acked) else { return };
+        q.acked = a.delivered.0 > 0;
+        if let Some(rate) = self.min_rtt.and_then(|rtt| Rate::new(self.state.cwnd, rtt)) {
             self.pacing.rate = rate;
             self.state.pace = Some(Pace::Rate(rate));
         }
