@@ -711,7 +711,8 @@ static __always_inline void on_established(struct startup *s, struct facts *f)
 	s->min_rtt = f->srtt_us * US;
 	s->min_rtt_at = s->recent_rtt_at = s->clump_since = f->now_ns;
 	s->has_rtt = f->srtt_us != 0;
-	reset_round(s);
+	if (QUICHE)
+		reset_round(s);
 	s->rate = nominal_rate(s, f);
 }
 
@@ -953,8 +954,10 @@ static __always_inline void lost(struct sock *sk, struct conn *c, struct facts *
 {
 	f->kind = kind;
 	f->cut = !c->s.recovering;
-	c->s.round_lost += bytes_of(f, f->lost - c->s.lost);
-	c->s.loss_events++;
+	if (QUICHE) {
+		c->s.round_lost += bytes_of(f, f->lost - c->s.lost);
+		c->s.loss_events++;
+	}
 	c->s.lost = f->lost;
 	on_congestion(&c->s, f);
 	apply(sk, c, f);

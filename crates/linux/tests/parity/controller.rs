@@ -45,13 +45,7 @@ impl ControllerMirror {
             Algorithm::Bbr2Quiche(params) => Bbr3::quiche(iw, seed, *params),
             _ => Bbr3::new(iw, seed),
         };
-        Self {
-            name: name.to_string(),
-            controller,
-            left: ExitReason::None,
-            lost: f.lost,
-            threshold: None,
-        }
+        Self { name: name.to_string(), controller, left: ExitReason::None, lost: f.lost, threshold: None }
     }
 
     /// Processes an event of the kernel.

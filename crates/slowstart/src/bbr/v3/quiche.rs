@@ -54,7 +54,15 @@ pub(super) struct Quiche {
 
 impl Quiche {
     pub(super) fn new(params: Params) -> Self {
-        Self { params, events: 0, lost: Bytes::ZERO, least: Bytes::MAX, most: Bytes::ZERO, queued: 0, acked: false }
+        Self {
+            params,
+            events: 0,
+            lost: Bytes::ZERO,
+            least: Bytes::MAX,
+            most: Bytes::ZERO,
+            queued: 0,
+            acked: false,
+        }
     }
 
     pub(super) fn note_loss(&mut self, c: &Congestion) {
