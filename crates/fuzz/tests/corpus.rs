@@ -53,11 +53,26 @@ fn peak_mb() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
 }
 
+/// How many inputs are drawn: `SLOWSTART_CASES`.
+fn cases() -> usize {
+    std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
+}
+
+/// Random calls of a QUIC stack, for each first byte, which chooses startup and avoidance.
+#[test]
+fn random_calls_of_a_stack_end() {
+    let mut seed = 2;
+    for case in 0..cases().max(256) {
+        let mut bytes: Vec<u8> = (0..4000).map(|_| next(&mut seed) as u8).collect();
+        bytes[0] = case as u8;
+        assert!(slowstart_fuzz::stacks(&bytes));
+    }
+}
+
 /// Random studies, most of them valid, end within the bounds of the target and in little memory.
-/// `SLOWSTART_CASES` is how many.
 #[test]
 fn random_studies_end_in_bounded_time_and_memory() {
-    let cases: usize = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let cases = cases();
     let (mut seed, mut valid) = (1, 0);
     for _ in 0..cases {
         let bytes: Vec<u8> = (0..500).map(|_| next(&mut seed) as u8).collect();

@@ -12,7 +12,8 @@
 //! `w_ref` is the window that the line gives for its RTT.
 //!
 //! The draft leaves open, and here is chosen:
-//! - which CUBIC: that of `cubic`. Its growth comes a segment at a time: of each of its segments, what was added
+//! - which CUBIC: that of `cubic`, or with `over=cuback` that of `cuback`, which the draft names beside it and
+//!   quicly's pull request has it for too. Growth comes a segment at a time: of each segment, what was added
 //!   since the last is subtracted, so that the larger of both applies over that time and not at each ACK;
 //! - `rtt_floor`: the least RTT of the round trip that goes on and the one before it;
 //! - before the first congestion, and from a timeout to the next congestion, there is no line;
@@ -23,16 +24,29 @@
 //! - an undo of a spurious reduction restores the window and not the line, as for `cubic`.
 
 use super::Avoidance;
+use super::cuback::{self, Cuback};
 use super::cubic::{self, Cubic};
-use crate::param::params;
+use crate::param::{choice, params};
 use crate::round::{Round, RoundMin};
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Fixed, Span, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
+choice! {
+    /// The congestion avoidance that is made faster.
+    pub enum Over {
+        /// CUBIC of RFC 9438.
+        Cubic = "cubic",
+        /// CUBACK, which is driven by ACKs.
+        Cuback = "cuback",
+    }
+}
+
 params! {
     /// The parameters of ABBA, with their defaults.
     pub struct Params {
+        /// What is made faster.
+        over: Over = Over::Cubic, "cubic or cuback", |_v| true;
         /// Factor applied to the window on congestion (RFC 9438 §4.6: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
         /// The factor for a mark in congestion avoidance (RFC 8511 §3.1: 0.85; without it as for a loss).
@@ -45,28 +59,28 @@ params! {
 /// How far apart the RTTs of both points must be (`RTT_SPAN_THRESH`).
 const APART: Span = Span::millis(5);
 
-/// CUBIC, with growth that another rule may exceed.
+/// An avoidance with growth that another rule may exceed.
 #[derive(Clone, Debug)]
-pub(super) struct Faster {
-    pub(super) cubic: Cubic,
-    /// Bytes that the other rule added since CUBIC's last segment.
+pub(super) struct Faster<A> {
+    pub(super) under: A,
+    /// Bytes that the other rule added since the avoidance's last segment.
     added: Bytes,
     /// Bytes by which the window grew since the last reduction where the other rule added more.
     gained: Bytes,
 }
 
-impl Faster {
-    pub(super) fn new(params: cubic::Params) -> Self {
-        Self { cubic: Cubic::new(params), added: Bytes::ZERO, gained: Bytes::ZERO }
+impl<A: Avoidance> Faster<A> {
+    pub(super) fn new(under: A) -> Self {
+        Self { under, added: Bytes::ZERO, gained: Bytes::ZERO }
     }
 
-    /// Returns the growth for an ACK: by CUBIC, or by the other rule, which adds `other` bytes, if it has added
-    /// more since CUBIC's last segment.
+    /// Returns the growth for an ACK: by the avoidance, or by the other rule, which adds `other` bytes, if it
+    /// has added more since the avoidance's last segment.
     pub(super) fn on_ack(&mut self, v: &View, ack: &Ack, other: Bytes) -> Window {
         let before = self.added;
         self.added += other;
         let mut grown = other;
-        if let Window::Grow(own) = self.cubic.on_ack(v, ack) {
+        if let Window::Grow(own) = self.under.on_ack(v, ack) {
             // What was added before this ACK is in the window already.
             grown = other.max(own - before);
             let added = core::mem::take(&mut self.added);
@@ -78,14 +92,65 @@ impl Faster {
     }
 
     /// Returns the bytes by which the window grew since the last reduction where the other rule added more
-    /// than CUBIC, whose next segment is of `mss` bytes or more.
+    /// than the avoidance, whose next segment is of `mss` bytes or more.
     pub(super) fn gained(&self, mss: Bytes) -> Bytes {
         self.gained + if self.added > mss { self.added } else { Bytes::ZERO }
     }
 
     pub(super) fn enter(&mut self, v: &View, how: Exit) {
-        self.cubic.enter(v, how);
+        self.under.enter(v, how);
         (self.added, self.gained) = (Bytes::ZERO, Bytes::ZERO);
+    }
+}
+
+/// CUBIC or CUBACK.
+#[derive(Clone, Debug)]
+enum Under {
+    Cubic(Cubic),
+    Cuback(Cuback),
+}
+
+impl Under {
+    fn new(params: Params) -> Self {
+        let Params { over, beta, beta_ecn, fast_convergence } = params;
+        match over {
+            Over::Cubic => {
+                let params = cubic::Params { beta, startup_beta: beta, beta_ecn, fast_convergence };
+                Self::Cubic(Cubic::new(params))
+            }
+            Over::Cuback => {
+                let params = cuback::Params { beta, fast_convergence };
+                Self::Cuback(Cuback::with_beta_ecn(params, beta_ecn))
+            }
+        }
+    }
+}
+
+/// Evaluates an expression for whichever it is.
+macro_rules! each {
+    ($any:expr, $a:ident => $value:expr) => {
+        match $any {
+            Under::Cubic($a) => $value,
+            Under::Cuback($a) => $value,
+        }
+    };
+}
+
+impl Avoidance for Under {
+    fn enter(&mut self, v: &View, how: Exit) {
+        each!(self, a => a.enter(v, how));
+    }
+    fn look_for(&mut self, v: &View, window: Bytes) {
+        each!(self, a => a.look_for(v, window));
+    }
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+        each!(self, a => a.on_ack(v, ack))
+    }
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
+        each!(self, a => a.on_congestion(v, c))
+    }
+    fn on_idle(&mut self, idle: Span) {
+        each!(self, a => a.on_idle(idle));
     }
 }
 
@@ -117,7 +182,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub struct Abba {
     pub(crate) params: Params,
-    faster: Faster,
+    faster: Faster<Under>,
     /// The window before the last reduction and the factor of that; `None` before one and after a timeout.
     high: Option<(Bytes, Fixed)>,
     /// The RTT at that window.
@@ -140,11 +205,9 @@ pub struct Abba {
 impl Abba {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
-        let Params { beta, beta_ecn, fast_convergence } = params;
-        let faster = Faster::new(cubic::Params { beta, startup_beta: beta, beta_ecn, fast_convergence });
         Self {
             params,
-            faster,
+            faster: Faster::new(Under::new(params)),
             high: None,
             high_rtt: None,
             marked: false,
@@ -232,7 +295,7 @@ impl Avoidance for Abba {
     }
 
     fn look_for(&mut self, v: &View, window: Bytes) {
-        self.faster.cubic.look_for(v, window);
+        self.faster.under.look_for(v, window);
     }
 
     fn observe(&mut self, v: &View, ack: &Ack) {
@@ -258,10 +321,10 @@ impl Avoidance for Abba {
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
         self.begin(v.cwnd, c.signal);
         self.told = true;
-        self.faster.cubic.on_congestion(v, c)
+        self.faster.under.on_congestion(v, c)
     }
 
     fn on_idle(&mut self, idle: Span) {
-        self.faster.cubic.on_idle(idle);
+        self.faster.under.on_idle(idle);
     }
 }

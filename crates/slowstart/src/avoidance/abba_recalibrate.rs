@@ -29,7 +29,8 @@
 
 use super::Avoidance;
 use super::abba::Faster;
-use super::{cuback::curve, cubic};
+use super::cuback::curve;
+use super::cubic::{self, Cubic};
 use crate::param::params;
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Fixed, Instant, Span, cube_root, mul_div};
@@ -63,7 +64,7 @@ struct Past {
 #[derive(Clone, Debug)]
 pub struct Recalibrate {
     pub(crate) params: Params,
-    faster: Faster,
+    faster: Faster<Cubic>,
     /// The smoothed RTT with a full queue.
     full: Option<Span>,
     /// Slow start ended by congestion: `full` is due at the end of the recovery.
@@ -92,7 +93,7 @@ impl Recalibrate {
         let cubic = cubic::Params { beta, startup_beta: beta, beta_ecn: beta, fast_convergence };
         Self {
             params,
-            faster: Faster::new(cubic),
+            faster: Faster::new(Cubic::new(cubic)),
             full: None,
             full_due: false,
             now: None,
@@ -179,7 +180,7 @@ impl Avoidance for Recalibrate {
     }
 
     fn look_for(&mut self, v: &View, window: Bytes) {
-        self.faster.cubic.look_for(v, window);
+        self.faster.under.look_for(v, window);
     }
 
     fn observe(&mut self, v: &View, ack: &Ack) {
@@ -204,7 +205,7 @@ impl Avoidance for Recalibrate {
             if v.srtt.is_some_and(|srtt| srtt >= bottom + DEEP) {
                 self.high_at = v.now;
             } else if self.interval(v, full, bottom).is_some_and(|i| v.now.since(self.high_at) >= i) {
-                self.faster.cubic.forget();
+                self.faster.under.forget();
                 (self.probes, self.avoids) = (true, false);
                 return Window::Restart;
             }
@@ -218,18 +219,18 @@ impl Avoidance for Recalibrate {
         if c.signal == Signal::Ecn {
             self.high_at = v.now;
         }
-        let cut = self.faster.cubic.on_congestion(v, c);
+        let cut = self.faster.under.on_congestion(v, c);
         if !self.probes {
             return cut;
         }
         let (one, beta) = (Fixed::ONE as u64, self.params.beta.0 as u64);
         let cut = v.cwnd.scale(one, 2 * (2 * one - beta));
-        self.faster.cubic.look_for(v, cut);
+        self.faster.under.look_for(v, cut);
         cut
     }
 
     fn on_idle(&mut self, idle: Span) {
-        self.faster.cubic.on_idle(idle);
+        self.faster.under.on_idle(idle);
         self.high_at = self.high_at + idle;
     }
 }

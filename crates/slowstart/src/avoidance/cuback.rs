@@ -24,7 +24,7 @@ use super::Avoidance;
 use crate::param::params;
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Fixed, Span, cube_root, mul_div};
-use crate::view::{Ack, Congestion, View};
+use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
     /// The parameters of CUBACK, with their defaults.
@@ -60,6 +60,8 @@ struct Epoch {
 #[derive(Clone, Debug)]
 pub struct Cuback {
     pub(crate) params: Params,
+    /// The factor for a mark after the startup.
+    beta_ecn: Fixed,
     /// The window before a reduction that has not been entered yet, in bytes, and the RTT at that time.
     reduced: Option<(Bytes, Span)>,
     /// `W_max` in segments; 0 if there is none.
@@ -126,8 +128,14 @@ impl Epoch {
 impl Cuback {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
+        Self::with_beta_ecn(params, params.beta)
+    }
+
+    /// The same with another factor for a mark in congestion avoidance.
+    pub(super) fn with_beta_ecn(params: Params, beta_ecn: Fixed) -> Self {
         Self {
             params,
+            beta_ecn,
             reduced: None,
             w_max: 0,
             epoch: Epoch::default(),
@@ -215,8 +223,10 @@ impl Avoidance for Cuback {
         if w == begin { Window::Keep } else { Window::Grow(v.mss * (w - begin)) }
     }
 
-    fn on_congestion(&mut self, v: &View, _: &Congestion) -> Bytes {
-        let (one, beta) = (Fixed::ONE as u64, self.params.beta.0 as u64);
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
+        let avoids = self.epoch.begin > 0;
+        let beta = if avoids && c.signal == Signal::Ecn { self.beta_ecn } else { self.params.beta };
+        let (one, beta) = (Fixed::ONE as u64, beta.0 as u64);
         let cwnd = v.cwnd.units(v.mss).max(1);
         let converges = self.params.fast_convergence && cwnd < self.w_max;
         self.w_max = if converges { mul_div(cwnd, one + beta, 2 * one) } else { cwnd };

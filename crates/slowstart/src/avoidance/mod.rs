@@ -90,6 +90,22 @@ macro_rules! avoidances {
             }
         })+
 
+        impl AnyAvoidance {
+            /// Sets the parameter `key` from text. The instance begins anew.
+            ///
+            /// # Errors
+            /// If there is no such parameter, or the text is not a valid value of it; `self` is then
+            /// unchanged.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
+                match self { $(Self::$ty(a) => {
+                    let mut params = a.params;
+                    params.set(key, value)?;
+                    *a = $module::$ty::new(params);
+                }),+ }
+                Ok(())
+            }
+        }
+
         /// Evaluates an expression for whichever avoidance it is.
         macro_rules! each {
             ($any:expr, $a:ident => $value:expr) => { match $any { $(AnyAvoidance::$ty($a) => $value),+ } };
@@ -131,19 +147,6 @@ avoidances! {
 }
 
 impl AnyAvoidance {
-    /// Returns its parameters, to be read or set.
-    pub fn params(&mut self) -> &mut dyn Parameters {
-        each!(self, a => &mut a.params)
-    }
-
-    /// Sets the parameter `key` from text.
-    ///
-    /// # Errors
-    /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
-        self.params().set(key, value)
-    }
-
     /// Calls `put` with name and value of each parameter, in order of declaration.
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         each!(self, a => a.params.each(put));

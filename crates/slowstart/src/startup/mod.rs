@@ -155,13 +155,18 @@ macro_rules! registry {
             /// Returns the size of the state that one connection keeps, in bytes.
             pub fn state_bytes(&self) -> usize { size_of_val(self.as_dyn()) }
 
-            /// Sets the parameter `key` from text.
+            /// Sets the parameter `key` from text. The instance begins anew.
             ///
             /// # Errors
             /// If there is no such parameter, or the text is not a valid value of it; `self` is then
             /// unchanged.
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
-                match self { $(Self::$ty(s) => s.params.set(key, value)),+ }
+                match self { $(Self::$ty(s) => {
+                    let mut params = s.params;
+                    params.set(key, value)?;
+                    *s = $module::$ty::new(params);
+                }),+ }
+                Ok(())
             }
             /// Calls `put` with name and value of each parameter, in order of declaration.
             pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {

@@ -60,7 +60,13 @@ fn grows(host: &mut Host, acks: u32, rtt: Span, gain: impl Fn(f64) -> f64) -> (f
 /// it is the line from the origin through what it said there.
 #[test]
 fn growth_follows_from_the_line() {
-    let mut host = host("standard", "abba", 100, MS * 100);
+    for follows in ["abba", "abba:over=cuback"] {
+        growth_follows(follows);
+    }
+}
+
+fn growth_follows(follows: &str) {
+    let mut host = host("standard", follows, 100, MS * 100);
     lose(&mut host, MS * 150);
     assert_eq!(host.cwnd(), 70.0);
     ack(&mut host, MS * 150);
@@ -85,8 +91,11 @@ fn growth_follows_from_the_line() {
     assert!(due > 30.0 && (grown - due).abs() < 1.0, "{grown}, not {due}");
 }
 
+/// ABBA, and what it makes faster.
+const PAIRS: [[&str; 2]; 2] = [["abba", "cubic"], ["abba:over=cuback", "cuback"]];
+
 /// Without 5 ms between both points there is no slope, and an RTT on the line or above adds nothing: the
-/// window is `cubic`'s.
+/// window is `cubic`'s, or `cuback`'s.
 #[test]
 fn a_flat_line_leaves_cubic_alone() {
     for (full, rtts) in [(150, [150, 146]), (150, [120, 160]), (104, [100, 100])] {
@@ -95,7 +104,23 @@ fn a_flat_line_leaves_cubic_alone() {
             lose(&mut host, MS * full);
             (0..40).map(|n| ack(&mut host, MS * rtts[usize::from(n > 0)])).sum::<f64>()
         };
-        assert_eq!(run("abba"), run("cubic"), "{full} {rtts:?}");
+        for [abba, alone] in PAIRS {
+            assert_eq!(run(abba), run(alone), "{abba}: {full} {rtts:?}");
+        }
+    }
+}
+
+/// A mark reduces by `beta_ecn`, but not one that ends the startup.
+#[test]
+fn a_mark_reduces_by_its_own_factor() {
+    for [abba, _] in PAIRS {
+        let colon = if abba.contains(':') { ',' } else { ':' };
+        let mut host = host("standard", &format!("{abba}{colon}beta_ecn=0.85"), 100, MS * 100);
+        for due in [70.0, 0.85 * 70.0] {
+            let _ = host.signal(Signal::Ecn);
+            assert!((host.cwnd() - due).abs() <= 1.0, "{abba}: {}, not {due}", host.cwnd());
+            let _ = host.recovered(false);
+        }
     }
 }
 
@@ -156,8 +181,10 @@ fn a_timeout_ends_the_line() {
         (0..2000).map(|_| ack(&mut host, MS * 110)).sum::<f64>()
     };
     for (timeouts, in_recovery) in [(1, false), (2, false), (1, true)] {
-        let [abba, cubic] = ["abba", "cubic"].map(|follows| run(follows, timeouts, in_recovery));
-        assert_eq!(abba, cubic, "{timeouts} timeouts, in recovery {in_recovery}");
+        for pair in PAIRS {
+            let [abba, alone] = pair.map(|follows| run(follows, timeouts, in_recovery));
+            assert_eq!(abba, alone, "{pair:?}: {timeouts} timeouts, in recovery {in_recovery}");
+        }
     }
 }
 
