@@ -12,8 +12,8 @@
 //! `w_ref` is the window that the line gives for its RTT.
 //!
 //! The draft leaves open, and here is chosen:
-//! - which CUBIC: that of `cubic`, or with `over=cuback` that of `cuback`, which the draft names beside it and
-//!   quicly's pull request has it for too. Growth comes a segment at a time: of each segment, what was added
+//! - which CUBIC: that of `cubic`, or with `over=cuback` that of `cuback`, which the draft names beside it
+//!   (quicly's pull request is for both). Growth comes a segment at a time: of each segment, what was added
 //!   since the last is subtracted, so that the larger of both applies over that time and not at each ACK;
 //! - `rtt_floor`: the least RTT of the round trip that goes on and the one before it;
 //! - before the first congestion, and from a timeout to the next congestion, there is no line;
