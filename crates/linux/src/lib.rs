@@ -1,6 +1,7 @@
 //! The startups of `slowstart` as congestion controls of the running Linux kernel: eBPF objects that use the
-//! kernel's own CUBIC and Reno after startup (`bbr3` is complete in itself), and functions that load, list,
-//! select and remove them; and an emulator that runs the simulator's paths on the real clock.
+//! kernel's own CUBIC and Reno after startup (`bbr3` and `bbr2-quiche` are complete in themselves), and
+//! functions that load, list, select and remove them; and an emulator that runs the simulator's paths on the
+//! real clock.
 //!
 //! The objects are C, in `bpf/`, one per algorithm, and GPL-2.0, which the kernel requires;
 //! `docs/reference/kernel.md` is the user guide. Everything here needs Linux 6.1 or newer with BTF, and
