@@ -12,6 +12,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The report of a run as JSON, and what was printed.
+#[cfg(any(feature = "quic", feature = "kernel"))]
 fn report(name: &str, arguments: &[&str]) -> (serde_json::Value, String) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("suite-{name}.json"));
     let _ = std::fs::remove_file(&file);
