@@ -1,5 +1,6 @@
 //! `slowstart suite run`: on other engines, and with a whole stack behind the emulator (root).
 
+#[cfg(any(feature = "quic", feature = "kernel"))]
 use std::path::Path;
 use std::process::{Command, Output};
 
