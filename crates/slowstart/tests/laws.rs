@@ -1,7 +1,7 @@
 //! Properties of every startup of the registry with both avoidances, over generated paths.
 //!
-//! A startup has 64 cases of a law, spread over the avoidances; with `SLOWSTART_LONG=1` each pair has 64.
-//! `SLOWSTART_CASES` sets another number, `SLOWSTART_STARTUP` selects one startup; `--nocapture` prints how
+//! A startup has 64 cases of a law (32 of the law of repetition), spread over the avoidances; with
+//! `SLOWSTART_LONG=1` each pair has as many. `SLOWSTART_CASES` sets another number, `SLOWSTART_STARTUP` selects one startup; `--nocapture` prints how
 //! the runs ended.
 
 #[path = "common/mod.rs"]

@@ -21,9 +21,8 @@ pub enum Measure {
     Quantile(f64),
     /// The same, without connections whose timer expired although nothing was lost.
     LostQuantile(f64),
-    /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more and
-    /// below the second number, in seconds (infinite if not given).
-    FarQuantileS(f64, f64),
+    /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
+    FarQuantileS(f64),
     /// The same, without connections whose timer expired although nothing was lost.
     FarLostQuantileS(f64),
     /// The share of connections that took more than this many seconds, in per cent, among those with an RTT
@@ -72,8 +71,7 @@ impl Measure {
             ("web_mean_of_others", []) => Self::MeanOfOthers,
             ("web_quantile", [share]) => Self::Quantile(*share),
             ("web_lost_quantile", [share]) => Self::LostQuantile(*share),
-            ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share, f64::INFINITY),
-            ("web_far_quantile_s", [share, below]) => Self::FarQuantileS(*share, *below),
+            ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share),
             ("web_far_lost_quantile_s", [share]) => Self::FarLostQuantileS(*share),
             ("web_far_slower", [seconds]) => Self::FarSlower(*seconds),
             ("web_mean_of_sizes", [from, to]) => Self::MeanOfSizes(*from, *to),
@@ -115,10 +113,7 @@ impl Measure {
             Self::MeanOfOthers => Some(result.others_rtts),
             Self::Quantile(share) => quantile(share, studied().map(RetriedConnection::rtts)),
             Self::LostQuantile(share) => quantile(share, lost().map(RetriedConnection::rtts)),
-            Self::FarQuantileS(share, below) => {
-                let of = studied().filter(|h| is_far(h) && h.rtt_s < below);
-                quantile(share, of.map(|h| h.response_s))
-            }
+            Self::FarQuantileS(share) => quantile(share, far()),
             Self::FarLostQuantileS(share) => quantile(share, lost().filter(is_far).map(|h| h.response_s)),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
             Self::MeanOfSizes(from, to) => mean(of_sizes(from, to)),
@@ -180,25 +175,6 @@ fn correlation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn far_connections_have_a_least_and_a_greatest_rtt() {
-        let of_rtt = |rtt_s| RetriedConnection {
-            bytes: 1000,
-            rtt_s,
-            response_s: 4.0 * rtt_s,
-            waited_s: 1.0,
-            waited_more_s: 0.0,
-            studied: true,
-        };
-        let result =
-            WebResult { retried: [0.04, 0.05, 0.9, 1.0].map(of_rtt).to_vec(), ..WebResult::default() };
-        let of = |numbers: &[f64]| {
-            Measure::named("web_far_quantile_s", numbers).and_then(|m| m.of(&result)).unwrap_or(f64::NAN)
-        };
-        assert!((of(&[0.0]) - 0.2).abs() < 1e-9 && (of(&[1.0]) - 4.0).abs() < 1e-9);
-        assert!((of(&[1.0, 1.0]) - 3.6).abs() < 1e-9);
-    }
 
     #[test]
     fn answers_are_chosen_by_size() {
