@@ -18,7 +18,6 @@ command -v rustup >/dev/null && rustup target list --installed | grep -qx wasm32
 if ((${#missing[@]} == 0)); then
   [[ -d $tests/node_modules ]] || npm ci --prefix "$tests" --no-audit --no-fund >/dev/null 2>&1 ||
     missing+=("the packages of $tests")
-  bash ci/playground.sh --tools >/dev/null 2>&1 || missing+=(wasm-bindgen)
 fi
 if ((${#missing[@]})); then
   printf '%s\n' "$(IFS=,; echo "${missing[*]}")"

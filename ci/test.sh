@@ -188,11 +188,11 @@ tools() {
   step tools fetch
 }
 
-# Both are compared with the command of the step `build`.
+# Both are compared with the command of the step `build`, and take its tools.
 python_and_pages() {
   unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
   renice -n 5 -p "$BASHPID" >/dev/null
-  export SLOWSTART=$PWD/target/debug/slowstart
+  export SLOWSTART=$PWD/target/debug/slowstart BINDGEN=$PWD/target/debug/slowstart-bindgen
   local missing
   missing=$(<"$logs/python.missing")
   if [[ $missing ]]; then
