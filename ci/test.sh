@@ -24,8 +24,11 @@ if [[ ${SLOWSTART_RANDOM:-} ]]; then
   PROPTEST_RNG_SEED=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
   export PROPTEST_RNG_SEED
 fi
-# A clean clone gains nothing from what a second build could reuse, nor from what a debugger reads.
-if [[ ${CI:-} ]]; then export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false; fi
+# A clean clone gains nothing from what a second build could reuse, nor from what a debugger reads. One unit a crate takes less
+# CPU time in all, and a clean build has crates enough for all processors.
+if [[ ${CI:-} ]]; then
+  export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+fi
 
 skip() { echo "skipped: $*" >>"$logs/skipped"; }
 step() { # NAME COMMAND...: keeps the output in target/ci/NAME.log
@@ -216,7 +219,7 @@ beside as_a_user
 beside test_kernel
 beside python_and_pages
 step test lane other
-step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
+step doc env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 if have_target >/dev/null 2>&1; then
   step no-std cargo build --locked -p slowstart --target "$bare"
 else
