@@ -16,7 +16,7 @@ fn long() -> bool {
 }
 
 fn trials() -> u64 {
-    if long() { 4000 } else { 1000 }
+    if long() { 4000 } else { 400 }
 }
 
 fn connections() -> u64 {
