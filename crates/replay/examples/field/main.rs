@@ -68,6 +68,8 @@ const TRACES: usize = 9;
 /// The interval of samples.
 const EVERY: Span = Span::millis(100);
 const WAYS: [&str; 4] = ["rate over time", "constant rate", "built-in", "built-in from recordings"];
+/// What is transferred where only times to at most 10 MB are judged: no loss of its last packets delays those.
+const SIZE: &str = "20MB";
 /// A quantity of samples: only the startup that was used.
 const USED: [&str; 1] = ["hystart"];
 
@@ -331,11 +333,13 @@ impl Run {
 /// The runs of each startup over a path.
 fn runs(path: &str, log: &Log, horizon: f64) -> BTreeMap<&'static str, Vec<Run>> {
     let sampled = matches!(log.recorded, Recorded::Samples(..));
+    let only_times = matches!(&log.recorded, Recorded::Samples(_, s) if !s.windows);
     let all = |startup: &&'static str| {
         let text = StudyText {
             path: path.to_string(),
             startups: vec![startup.to_string()],
-            duration: Some(format!("{:.0}ms", (horizon + 2.0) * 1e3)),
+            duration: (!only_times).then(|| format!("{:.0}ms", (horizon + 2.0) * 1e3)),
+            size: only_times.then(|| SIZE.to_string()),
             set: [("pacing".to_string(), "off".to_string()), ("mss".to_string(), log.mss.to_string())].into(),
             runs: Some(RUNS),
             ..StudyText::default()
