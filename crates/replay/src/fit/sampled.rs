@@ -2,7 +2,11 @@
 //!
 //! Between two samples nothing is known, and without RTT samples a queue shows only by the window: it stood
 //! where the window exceeded what the link carries in a base RTT, and in slow start where the window no longer
-//! doubled.
+//! doubled. A queue that began between two samples did not keep the link busy from the first to the second, so
+//! that the window must have grown too slowly between the two before already.
+//!
+//! What an ACK acknowledges left the link a base RTT before it came, and what a receiver counts half of one:
+//! the link is next to the sender.
 
 use super::course::{Course, LEAST, LONGEST, Step};
 use super::{Estimate, FittedPath, Vary};
@@ -13,6 +17,8 @@ use slowstart_lab::stats::quantile;
 /// Least length of a step after slow start, seconds, and the least number of samples with new data in it.
 const LENGTH: f64 = 0.5;
 const COUNTS: u32 = 3;
+/// Least length of any step, in base RTTs, which are not known better.
+const SHORTEST: f64 = 0.25;
 /// By so much a window, or an RTT, exceeds what needs no queue where one stands.
 const STANDING: f64 = 1.25;
 /// A window that grew by less than this share of the doublings that the base RTT allows met a queue.
@@ -63,6 +69,8 @@ fn moments(s: &Series, base: f64) -> Vec<Moment> {
     let (growing, iw, buffer) = (s.growing(), s.iw() as f64, s.buffered() as f64);
     let mut all: Vec<Moment> = Vec::new();
     let mut before: Option<&Sample> = None;
+    let late = if s.written { base } else { base / 2.0 };
+    let mut slowed = false;
     for (i, p) in s.samples.iter().enumerate() {
         let counted = p.delivered.unwrap_or_default().0 as f64;
         let alone = s.written && i < growing;
@@ -76,7 +84,8 @@ fn moments(s: &Series, base: f64) -> Vec<Moment> {
             (Some(rtt), _) => Some(rtt.as_secs_f64() > base * STANDING),
             (None, Some(b)) if alone => {
                 let doublings = libm::log2(p.cwnd.0 as f64 / b.cwnd.0.max(1) as f64);
-                Some(doublings < SLOWER * p.at.since(b.at).as_secs_f64() / base)
+                let slow = doublings < SLOWER * p.at.since(b.at).as_secs_f64() / base;
+                Some(std::mem::replace(&mut slowed, slow) && slow)
             }
             _ if alone => Some(false),
             _ => None,
@@ -84,7 +93,8 @@ fn moments(s: &Series, base: f64) -> Vec<Moment> {
         before = Some(p);
         // Nothing new: a write, or a buffer of the reader, is not complete yet.
         if delivered > last && seconds(p.at) <= LONGEST {
-            all.push(Moment { at: seconds(p.at), delivered, window: p.cwnd.0 as f64, standing, alone });
+            let (at, window) = (seconds(p.at) - late, p.cwnd.0 as f64);
+            all.push(Moment { at, delivered, window, standing, alone });
         }
     }
     all
@@ -102,13 +112,13 @@ pub fn fit(s: &Series) -> Result<(FittedPath, Course), String> {
     let base = found.value.max(1e-4);
     let all = moments(s, base);
     let mut steps: Vec<Step> = Vec::new();
-    let (mut from, mut bytes, mut counts) = ((base / 2.0).min(1e-2), 0.0, 0);
+    let (mut from, mut bytes, mut counts) = (0.0, 0.0, 0);
     let mut lengths = Vec::new();
     for (i, m) in all.iter().enumerate() {
         counts += 1;
         let length = m.at - from;
         let ends = all.get(i + 1).is_some_and(|n| m.alone && !n.alone);
-        if length <= 0.0 || !(m.alone || ends || (length >= LENGTH && counts >= COUNTS)) {
+        if length < base * SHORTEST || !(m.alone || ends || (length >= LENGTH && counts >= COUNTS)) {
             continue;
         }
         let rate = ((m.delivered - bytes) * wire / length).max(LEAST);
@@ -258,6 +268,44 @@ mod tests {
         for (p, (low, high)) in s.samples.iter().zip(s.delivered()) {
             let truth = p.delivered.expect("stated").0 - 2_000_000;
             assert!(low <= truth + 15_000 && truth <= high + 200_000, "{p:?}: {low} to {high}, {truth}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_link_when_it_carried_the_data() {
+        // 40 ms, 40 Mbit/s until 8.02 s and 20 Mbit/s from then on: ACKs show it at 8.06 s.
+        let mut s = upload();
+        let late = |p: &mut Sample| {
+            let over = p.at.0.saturating_sub(8_060_000_000) as f64 / 1e9;
+            let least = p.delivered.map_or(0, |d| d.0) as f64 - over * 2.5e6 * 1400.0 / 1452.0;
+            p.delivered = Some(Bytes(least as u64));
+        };
+        s.samples.iter_mut().for_each(late);
+        let (path, course) = fit(&s).expect("a path");
+        let base = path.base_rtt_s.value;
+        let sum = |to: f64| {
+            let (mut from, mut bytes) = (0.0, 0.0);
+            for step in &course.steps {
+                bytes += step.low * (step.until.min(to) - from).max(0.0);
+                from = step.until;
+            }
+            bytes
+        };
+        let (first, second) = ((sum(7.0) - sum(5.0)) / 2.0, (sum(12.0) - sum(10.0)) / 2.0);
+        let turn = (sum(12.0) - sum(5.0) - second * 12.0 + first * 5.0) / (first - second);
+        assert!((first / 5e6 - 1.0).abs() < 0.02 && (second / 2.5e6 - 1.0).abs() < 0.02, "{first} {second}");
+        assert!((turn - (8.06 - base)).abs() < 0.02, "{turn}, base {base}");
+    }
+
+    #[test]
+    fn a_queue_that_began_between_two_samples_does_not_give_the_rate_there() {
+        let s = upload();
+        let (_, course) = fit(&s).expect("a path");
+        // 40 Mbit/s and no less, where it counts as known.
+        let known = course.steps.iter().filter(|s| s.low >= s.high);
+        assert!(known.clone().count() > 10);
+        for step in known {
+            assert!((step.low * 8.0 / 40e6 - 1.0).abs() < 0.1, "{step:?}");
         }
     }
 
