@@ -229,23 +229,23 @@ impl Course {
     /// data with the rate of the first step; after [`MOST`] opportunities it ends.
     fn trace(&self, rank: f64, factor: f64) -> String {
         let mut out = String::new();
-        let (mut from, mut credit, mut lines, mut last) = (0.0, 0.0, 0, 0.0);
+        let (mut from, mut credit, mut lines, mut last) = (0.0, 0.0, 0, 0);
         for (i, s) in self.steps.iter().enumerate() {
             let (rate, until) = (s.at(rank) * factor / OPPORTUNITY, s.until + self.base * HANDSHAKE);
             let start = if i == 0 { 0.0 } else { from };
             let all = credit + rate * (until - start);
             while credit + 1.0 <= all && lines < MOST {
                 credit += 1.0;
-                last = ((until - (all - credit) / rate) * 1e3).ceil().max(1.0);
-                writeln!(out, "{last:.0}").expect("a String takes everything");
+                last = ((until - (all - credit) / rate) * 1e3).ceil().max(1.0) as u64;
+                writeln!(out, "{last}").expect("a String takes everything");
                 lines += 1;
             }
             (credit, from) = (all - credit, until);
         }
         // The period is that of the recording, to the millisecond.
-        let end = (from * 1e3).ceil().max(1.0);
+        let end = (from * 1e3).ceil().max(1.0) as u64;
         if lines == 0 || (lines < MOST && last < end) {
-            writeln!(out, "{end:.0}").expect("a String takes everything");
+            writeln!(out, "{end}").expect("a String takes everything");
         }
         out
     }
