@@ -299,14 +299,30 @@ mod tests {
 
     #[test]
     fn a_queue_that_began_between_two_samples_does_not_give_the_rate_there() {
-        let s = upload();
-        let (_, course) = fit(&s).expect("a path");
-        // 40 Mbit/s and no less, where it counts as known.
-        let known = course.steps.iter().filter(|s| s.low >= s.high);
-        assert!(known.clone().count() > 10);
-        for step in known {
-            assert!((step.low * 8.0 / 40e6 - 1.0).abs() < 0.1, "{step:?}");
+        // 100 ms, 5 MB/s: a queue begins in the seventh sample, in which the window grows by 300 kB.
+        let (mut samples, mut cwnd, mut delivered) = (Vec::new(), 14_000_u64, 2_000_000_u64);
+        for i in 1..=100_u64 {
+            let bytes = match i {
+                1..=6 => cwnd,
+                7 => 300_000,
+                _ => 500_000,
+            };
+            delivered += bytes;
+            cwnd += if i <= 9 { bytes } else { 0 };
+            let at = Instant(i * 100_000_000);
+            samples.push(Sample {
+                at,
+                cwnd: Bytes(cwnd),
+                delivered: Some(Bytes(delivered)),
+                ..Sample::default()
+            });
         }
+        let handshake = Some(Span::millis(100));
+        let s = Series { mss: Bytes(1400), samples, written: true, windows: true, handshake };
+        let (_, course) = fit(&s).expect("a path");
+        let known: Vec<&Step> = course.steps.iter().filter(|s| s.low >= s.high).collect();
+        assert!(known.len() > 5 && known.iter().all(|s| s.low > 4.5e6), "{known:?}");
+        assert!(course.steps.iter().any(|s| s.low < 3.5e6 && s.low > 3e6 && s.high > 4.5e6), "{course:?}");
     }
 
     #[test]
