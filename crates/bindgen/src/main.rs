@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         .input_path(engine)
         .out_name("engine")
         .typescript(false)
+        .omit_default_module_path(false)
         .web(true)
         .and_then(|b| b.generate(folder));
     match bound {
