@@ -26,6 +26,9 @@ const SLOWER: f64 = 0.8;
 /// A queue that never filled holds at least the greatest backlog; it counts as so many times that, since slow
 /// start doubles the backlog before a loss is known.
 const NEVER_FULL: f64 = 2.0;
+/// HyStart takes a link for full once its ACKs come for half a base RTT: the link carries at most so many
+/// windows in one.
+const TRAIN: f64 = 2.0;
 
 fn seconds(at: Instant) -> f64 {
     at.0 as f64 / 1e9
@@ -100,6 +103,25 @@ fn moments(s: &Series, base: f64) -> Vec<Moment> {
     all
 }
 
+/// The time by which slow start had ended at a receiver, in seconds, and the bytes that came in each second
+/// of the two samples before.
+///
+/// In slow start what has come, with the initial window, doubles in each base RTT. It is over where that did
+/// not happen in two samples, each over a base RTT or more.
+fn ended(s: &Series, base: f64) -> Option<(f64, f64)> {
+    let iw = (s.mss.0 * 10) as f64;
+    let counted = |p: &Sample| p.delivered.unwrap_or_default().0 as f64;
+    let all = &s.samples[s.samples.iter().position(|p| counted(p) > 0.0)?..];
+    let span = |from: usize, to: usize| all[to].at.since(all[from].at).as_secs_f64();
+    let slow = |i: usize| {
+        let Some(before) = (0..i).rev().find(|j| span(*j, i) >= base) else { return false };
+        let doublings = libm::log2((counted(&all[i]) + iw) / (counted(&all[before]) + iw));
+        doublings < SLOWER * span(before, i) / base
+    };
+    let at = (2..all.len()).find(|i| slow(*i - 1) && slow(*i))?;
+    Some((seconds(all[at].at), (counted(&all[at]) - counted(&all[at - 2])) / span(at - 2, at)))
+}
+
 /// Fits a path to samples, with its rate over time.
 ///
 /// # Errors
@@ -132,8 +154,12 @@ pub fn fit(s: &Series) -> Result<(FittedPath, Course), String> {
         lengths.push(length);
         (from, bytes, counts) = (m.at, m.delivered, 0);
     }
+    if let Some((at, rate)) = (!s.windows && !s.written).then(|| ended(s, base)).flatten() {
+        let begun = 1 + steps.partition_point(|s| s.until < at - base / 2.0);
+        steps.iter_mut().take(begun).for_each(|s| s.high = s.low.max(rate * wire * TRAIN));
+    }
     if !s.windows {
-        // Slow start is over where the rate first reaches its median; from then on the link is busy.
+        // The link counts as busy from where the rate first reaches its median.
         let middle = quantile(&steps.iter().map(|s| s.low).collect::<Vec<_>>(), 0.5).unwrap_or_default();
         let busy = steps.iter().position(|s| s.low >= middle).unwrap_or(0);
         steps[busy..].iter_mut().for_each(|s| s.high = s.low);
@@ -340,6 +366,30 @@ mod tests {
         let rates: Vec<f64> = course.steps.iter().map(|s| s.low * 8.0 / 1e6).collect();
         assert!(rates.iter().any(|r| (r - 41.4).abs() < 0.5) && rates.iter().any(|r| (r - 10.4).abs() < 0.2));
         assert!(path.rate_vary.is_some_and(|v| v.share.value > 0.5));
+    }
+
+    #[test]
+    fn a_receiver_of_a_sender_that_left_early_knows_what_the_link_carried_then_at_most() {
+        // 40 ms: slow start ends at 80 packets, the window grows by 5 % in each round trip up to 20 times that.
+        let (mut samples, mut window, mut delivered) = (Vec::new(), 14_000.0_f64, 0.0);
+        for i in 0..250_u64 {
+            delivered += window;
+            let grown = if window < 112_000.0 { 2.0 } else { 1.05 };
+            window = (window * grown).min(2_240_000.0);
+            let at = Instant(i * 40_000_000 + 20_000_000);
+            samples.push(Sample { at, delivered: Some(Bytes(delivered as u64)), ..Sample::default() });
+        }
+        let handshake = Some(Span::millis(40));
+        let mut s = Series { mss: Bytes(1400), samples, written: false, windows: false, handshake };
+        let (path, course) = fit(&s).expect("a path");
+        let first = course.steps[0];
+        // 112 kB in 40 ms and somewhat more, twice; later the link carries twenty times that.
+        assert!(first.low < 3e6 && first.high > 5.6e6 && first.high < 6.5e6, "{first:?}");
+        assert!(course.steps.iter().any(|s| s.low > 50e6) && path.rate_bps.value > 300e6, "{course:?}");
+        // Who counts what it writes counts its buffer, which tells nothing of slow start.
+        s.written = true;
+        let (_, course) = fit(&s).expect("a path");
+        assert!(course.steps[0].high > 50e6, "{:?}", course.steps[0]);
     }
 
     #[test]
