@@ -384,7 +384,7 @@ mod tests {
         let (path, course) = fit(&s).expect("a path");
         let first = course.steps[0];
         // 112 kB in 40 ms and somewhat more, twice; later the link carries twenty times that.
-        assert!(first.low < 3e6 && first.high > 5.6e6 && first.high < 6.5e6, "{first:?}");
+        assert!(first.low < 4e6 && first.high > 5.6e6 && first.high < 6.5e6, "{first:?}");
         assert!(course.steps.iter().any(|s| s.low > 50e6) && path.rate_bps.value > 300e6, "{course:?}");
         // Who counts what it writes counts its buffer, which tells nothing of slow start.
         s.written = true;
