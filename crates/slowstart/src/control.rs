@@ -367,7 +367,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
     }
 
-    /// The avoidance decides about an ACK. Returns true if slow start begins again.
+    /// The avoidance decides about an ACK. Returns true if slow start, which had ended, begins again.
     fn avoid(&mut self, f: &Facts, ack: &Ack) -> bool {
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
         match self.avoidance.on_ack(&v, ack) {
@@ -375,8 +375,10 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             Window::Grow(b) => self.state.cwnd += b,
             Window::Set(b) => self.state.cwnd = b.max(f.min_window),
             Window::Restart => {
+                // The avoidance may grow the window of a startup that has not ended.
+                let ended = self.mode != Mode::Startup;
                 self.restart(f);
-                return true;
+                return ended;
             }
         }
         false
