@@ -113,13 +113,21 @@ fn ended(s: &Series, base: f64) -> Option<(f64, f64)> {
     let counted = |p: &Sample| p.delivered.unwrap_or_default().0 as f64;
     let all = &s.samples[s.samples.iter().position(|p| counted(p) > 0.0)?..];
     let span = |from: usize, to: usize| all[to].at.since(all[from].at).as_secs_f64();
-    let slow = |i: usize| {
-        let Some(before) = (0..i).rev().find(|j| span(*j, i) >= base) else { return false };
+    let (mut before, mut slowed) = (0, false);
+    for i in 1..all.len() {
+        while span(before + 1, i) >= base {
+            before += 1;
+        }
+        let round = span(before, i);
         let doublings = libm::log2((counted(&all[i]) + iw) / (counted(&all[before]) + iw));
-        doublings < SLOWER * span(before, i) / base
-    };
-    let at = (2..all.len()).find(|i| slow(*i - 1) && slow(*i))?;
-    Some((seconds(all[at].at), (counted(&all[at]) - counted(&all[at - 2])) / span(at - 2, at)))
+        let slow = round >= base && doublings < SLOWER * round / base;
+        if slow && slowed {
+            let came = counted(&all[i]) - counted(&all[i - 2]);
+            return Some((seconds(all[i].at), came / span(i - 2, i)));
+        }
+        slowed = slow;
+    }
+    None
 }
 
 /// Fits a path to samples, with its rate over time.
