@@ -83,16 +83,27 @@ pub fn mean(values: &[f64]) -> Option<Median> {
     Some(Median { mid, low: mid - half, high: mid + half })
 }
 
-/// Half the width of the 95 % interval of a mean of `n` values, in standard errors (Student, Biometrika 6,
-/// 1908). Above nine degrees of freedom: the expansion of Abramowitz & Stegun, 26.7.5, to its third term. 0
-/// for a single value.
+/// Half the width of the 95 % interval of a mean of `n` values, in standard errors. 0 for a single value.
 pub fn student(n: usize) -> f64 {
-    const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    let z = 1.96_f64;
+    of_student(n, 1.96, [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262])
+}
+
+/// Half the width of the 80 % interval of a normal law, in standard deviations.
+pub const NORMAL_80: f64 = 1.281_552;
+
+/// Half the width of the 80 % interval of a mean of `n` values, in standard errors. 0 for a single value.
+pub fn student_80(n: usize) -> f64 {
+    of_student(n, NORMAL_80, [3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383])
+}
+
+/// A quantile of Student's law (Biometrika 6, 1908) for `n` values: that of the normal law is `z`, those of
+/// one to nine degrees of freedom are a table. Above, the expansion of Abramowitz & Stegun, 26.7.5, to its
+/// third term.
+fn of_student(n: usize, z: f64, table: [f64; 9]) -> f64 {
     let freedom = n.saturating_sub(1);
     match freedom {
         0 => 0.0,
-        1..=9 => TABLE[freedom - 1],
+        1..=9 => table[freedom - 1],
         _ => {
             let v = freedom as f64;
             z + (z.powi(3) + z) / (4.0 * v)

@@ -5,7 +5,9 @@
 //! Kernel logs, and results of iperf3 and nuttcp with intervals of 0.1 s, whose names begin alike up to the
 //! first hyphen (`geo-`, `4g-`, `sa-`) are of one network. Each is predicted by others of its network, with
 //! the code of `slowstart fit`, in two ways: as paths whose rate follows time, and as paths of constant rate;
-//! and by the built-in ensembles of such networks. Nothing of a recording goes into its prediction.
+//! and by the built-in ensembles of such networks. Nothing of a recording goes into its prediction. Runs over
+//! the path fitted to it are beside them: how far they are off is the error of the fit, the rest of a
+//! prediction's error is how recordings differ.
 //!
 //! Of a network of more than twelve recordings, [`OTHERS`] others are drawn for each, by a seed which is the
 //! recording's place in the order of the names.
@@ -13,7 +15,8 @@
 //! Of kernel logs are predicted:
 //!
 //! - for each startup, when it decides to leave by its own rule over the ACKs of the recording itself
-//!   (`standard`: the first loss), and the class of that exit;
+//!   (`standard`: the first loss), and the class of that exit. Its sender had the startup that was really used,
+//!   and so has that of each run, whose ACKs are read in the same way;
 //! - of the startup that was really used: the first loss, and the times to 1 MB and 10 MB.
 //!
 //! Of samples, with `hystart`, which Linux uses:
@@ -35,15 +38,16 @@
 mod picture;
 
 use picture::{Panel, svg};
-use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::random::Stream;
-use slowstart_lab::record::Row;
-use slowstart_lab::run::Outcome;
+use slowstart_lab::record::{Row, Trace};
+use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::stats::quantile;
+use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::analysis::{Findings, Keep, StartupResult};
+use slowstart_replay::error::InputError;
 use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{Fitted, toml, with_traces};
 use slowstart_replay::fit::{FittedPath, fit, sampled};
@@ -53,6 +57,8 @@ use slowstart_replay::samples::{Sample, Series, transfer};
 use slowstart_replay::transfer::{Source, Transfer};
 use slowstart_replay::{kernlog, open};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const STARTUPS: [&str; 6] =
@@ -67,7 +73,13 @@ const OTHERS: usize = 11;
 const TRACES: usize = 9;
 /// The interval of samples.
 const EVERY: Span = Span::millis(100);
-const WAYS: [&str; 4] = ["rate over time", "constant rate", "built-in", "built-in from recordings"];
+const WAYS: [&str; 5] = [
+    "rate over time",
+    "constant rate",
+    "built-in",
+    "built-in from recordings",
+    "its own, which is no prediction",
+];
 /// What is transferred where only times to at most 10 MB are judged: no loss of its last packets delays those.
 const SIZE: &str = "20MB";
 /// A quantity of samples: only the startup that was used.
@@ -115,13 +127,7 @@ fn read(file: &Path) -> Option<Log> {
     if kind != open::Kind::KernelLog {
         return None;
     }
-    let candidate = |label: &&str| {
-        let startup = scenario::startup("startup", label).expect("of the registry").1;
-        Candidate { label: (*label).to_string(), startup }
-    };
-    let candidates: Vec<Candidate> = STARTUPS.iter().map(candidate).collect();
-    let keep = Keep { packets: true, ..Keep::default() };
-    let findings = kernlog::replay(input, &candidates.into(), keep).map_err(|e| skipped(&e)).ok()?.findings;
+    let findings = analysed(input).map_err(|e| skipped(&e)).ok()?;
     let used = match name.split('-').nth(1).unwrap_or_default() {
         n if n.starts_with("hystart") => "hystart",
         n if n.starts_with("search") => "search-2.0",
@@ -146,6 +152,63 @@ fn seconds(at: Instant) -> f64 {
     at.0 as f64 / 1e9
 }
 
+/// What a kernel log shows.
+fn analysed(input: impl Read) -> Result<Findings, InputError> {
+    let candidate = |label: &&str| {
+        let startup = scenario::startup("startup", label).expect("of the registry").1;
+        Candidate { label: (*label).to_string(), startup }
+    };
+    let candidates: Vec<Candidate> = STARTUPS.iter().map(candidate).collect();
+    let keep = Keep { packets: true, ..Keep::default() };
+    Ok(kernlog::replay(input, &candidates.into(), keep)?.findings)
+}
+
+/// The ACKs of a run as a kernel log.
+fn as_log(trace: &Trace, mss: u64) -> String {
+    let mut out = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate,total_retrans_pkt\n".to_string();
+    let mut samples = trace.samples.iter().peekable();
+    let (mut isn, mut next, mut again, mut first, mut latest) = (0, 0, 0, None, None);
+    for p in trace.packets.iter().filter(|p| p.end == 0) {
+        let s = &p.segment;
+        if s.has(SYN) {
+            isn = if p.leaves { s.seq.wrapping_add(1) } else { isn };
+            continue;
+        }
+        if p.leaves {
+            let end = s.seq.wrapping_sub(isn) + s.len;
+            again += u64::from(s.len > 0 && end <= next);
+            next = next.max(end);
+            continue;
+        }
+        while let Some(sample) = samples.next_if(|x| x.time_s <= seconds(p.at) + 1e-9) {
+            latest = Some(sample);
+        }
+        let acked = s.ack.wrapping_sub(isn);
+        let Some((rtt, pacing)) = latest.and_then(|x| Some((x.rtt_s?, x.pacing_bps))) else { continue };
+        if acked == 0 || next == 0 {
+            continue;
+        }
+        let now = p.at.since(*first.get_or_insert(p.at)).as_secs_f64() * 1e6;
+        let pacing = pacing.unwrap_or_default() / 8;
+        writeln!(out, "{now:.0},{acked},{mss},{:.0},{next},{pacing},{again}", rtt * 1e6)
+            .expect("a String takes everything");
+    }
+    out
+}
+
+/// When each startup decides to leave, seconds since the first ACK, and the class of that exit.
+type Decisions = BTreeMap<&'static str, (Option<f64>, Option<String>)>;
+
+fn decisions(f: &Findings) -> Decisions {
+    let of = |startup: &&'static str| {
+        let found = f.startups.iter().find(|s| s.label == *startup);
+        let at = if *startup == "standard" { f.first_loss } else { found.and_then(decided) };
+        let class = found.map(|s| s.class.name()).filter(|c| *c != "unknown");
+        (*startup, (at.map(seconds), class.map(str::to_string)))
+    };
+    STARTUPS.iter().map(of).collect()
+}
+
 /// When a startup decides to leave. One that drains first does not leave over the ACKs of a sender that did
 /// not drain.
 fn decided(s: &StartupResult) -> Option<Instant> {
@@ -156,6 +219,9 @@ fn decided(s: &StartupResult) -> Option<Instant> {
 /// A quantity.
 #[derive(Copy, Clone)]
 enum Measure {
+    /// When a startup decides to leave over the ACKs.
+    Decision(&'static str),
+    /// The end of slow start in samples.
     Exit,
     FirstLoss,
     /// The first loss after which the window fell.
@@ -167,7 +233,6 @@ enum Measure {
 struct Question {
     group: &'static str,
     name: String,
-    startup: &'static str,
     measure: Measure,
     /// It lies after the first and not after the second; both are the same if it is known, and infinite if it
     /// did not happen.
@@ -186,30 +251,15 @@ impl Log {
     fn of_acks(&self, f: &Findings) -> Vec<Question> {
         let known = |at: Option<f64>| at.map_or((f64::INFINITY, f64::INFINITY), |t| (t, t));
         let first_loss = known(f.first_loss.map(seconds));
-        let exit = |startup: &&'static str| {
-            let of = f.startups.iter().find(|s| s.label == *startup);
-            let class = of.map(|s| s.class.name()).filter(|c| *c != "unknown");
-            Question {
-                group: "exits",
-                name: (*startup).to_string(),
-                startup,
-                measure: Measure::Exit,
-                outcome: match *startup {
-                    "standard" => first_loss,
-                    _ => known(of.and_then(decided).map(seconds)),
-                },
-                class: class.map(str::to_string),
-            }
+        let exit = |(startup, (at, class)): (&'static str, (Option<f64>, Option<String>))| Question {
+            group: "exits",
+            name: startup.to_string(),
+            measure: Measure::Decision(startup),
+            outcome: known(at),
+            class,
         };
-        let mut all: Vec<Question> = STARTUPS.iter().map(exit).collect();
-        let used = |group, name: String, measure, outcome| Question {
-            group,
-            name,
-            startup: self.used,
-            measure,
-            outcome,
-            class: None,
-        };
+        let mut all: Vec<Question> = decisions(f).into_iter().map(exit).collect();
+        let used = |group, name, measure, outcome| Question { group, name, measure, outcome, class: None };
         all.push(used("first loss", "first loss".into(), Measure::FirstLoss, first_loss));
         for (name, bytes) in [("1 MB", 1_000_000), ("10 MB", 10_000_000)] {
             let at = f.packets.acks().iter().find(|a| a.delivered.0 >= bytes).map(|a| seconds(a.at));
@@ -221,7 +271,7 @@ impl Log {
     fn of_samples(&self, t: &Transfer, s: &Series) -> Vec<Question> {
         let mut all = Vec::new();
         let mut add = |group, name: &str, measure, outcome, class| {
-            all.push(Question { group, name: name.into(), startup: self.used, measure, outcome, class });
+            all.push(Question { group, name: name.into(), measure, outcome, class });
         };
         let times: Vec<f64> = s.samples.iter().map(|p| seconds(p.at)).collect();
         let before = |i: usize| i.checked_sub(1).map_or(0.0, |b| times[b]);
@@ -268,9 +318,10 @@ fn shown(t: &Transfer) -> Option<String> {
     t.exit.as_ref().map(|e| e.evidence.clone()).or_else(|| t.unclear.clone())
 }
 
-/// A run, and with samples what they show.
+/// A run, and what its ACKs or samples show.
 struct Run {
     row: Row,
+    decisions: Decisions,
     sampled: Option<Transfer>,
     /// Its samples: seconds since the first data, and the window in bytes.
     windows: Vec<(f64, f64)>,
@@ -296,7 +347,9 @@ impl Run {
             .then(|| transfer(Source::Iperf3, 1, Bytes(log.mss), &all));
         let windows = all.iter().map(|s| (seconds(s.at), s.cwnd.0 as f64)).collect();
         let acked = !matches!(&log.recorded, Recorded::Samples(_, s) if !s.written);
-        Self { row, sampled, windows, acked }
+        let acks = matches!(log.recorded, Recorded::Acks(_)).then(|| as_log(&o.trace, log.mss));
+        let decisions = acks.and_then(|l| Some(decisions(&analysed(l.as_bytes()).ok()?))).unwrap_or_default();
+        Self { row, decisions, sampled, windows, acked }
     }
 
     /// The time of a quantity, as the recording has it.
@@ -307,15 +360,8 @@ impl Run {
         let begin = if self.sampled.is_some() { 1.5 } else { 2.5 };
         let since = |t: f64| (t - begin * row.base_rtt_s).max(1e-3);
         match measure {
-            Measure::Exit => match &self.sampled {
-                Some(t) => t.exit.as_ref().map(|e| e.time_s),
-                None if row.startup == "standard" => row.first_loss_time_s.map(since),
-                None => {
-                    let exit = row.exit.as_ref()?;
-                    let by_rule = !Exit::named(&exit.reason).is_some_and(Exit::by_congestion);
-                    by_rule.then_some(since(exit.time_s))
-                }
-            },
+            Measure::Decision(startup) => self.decisions.get(startup)?.0,
+            Measure::Exit => self.sampled.as_ref()?.exit.as_ref().map(|e| e.time_s),
             Measure::FirstLoss | Measure::FirstFall => row.first_loss_time_s.map(since),
             // The row has the time at the client.
             Measure::TimeTo(bytes) => {
@@ -325,45 +371,38 @@ impl Run {
         }
     }
 
-    fn class(&self) -> Option<String> {
-        self.sampled.as_ref().map_or_else(|| Some(self.row.class.name().to_string()), shown)
+    fn class(&self, measure: Measure) -> Option<String> {
+        match measure {
+            Measure::Decision(startup) => self.decisions.get(startup)?.1.clone(),
+            _ => self.sampled.as_ref().and_then(shown),
+        }
     }
 }
 
-/// The runs of each startup over a path.
-fn runs(path: &str, log: &Log, horizon: f64) -> BTreeMap<&'static str, Vec<Run>> {
+/// Runs over a path with the startup of a recording.
+fn runs(path: &str, log: &Log, horizon: f64) -> Vec<Run> {
     let sampled = matches!(log.recorded, Recorded::Samples(..));
     let only_times = matches!(&log.recorded, Recorded::Samples(_, s) if !s.windows);
-    let all = |startup: &&'static str| {
-        let text = StudyText {
-            path: path.to_string(),
-            startups: vec![startup.to_string()],
-            duration: (!only_times).then(|| format!("{:.0}ms", (horizon + 2.0) * 1e3)),
-            size: only_times.then(|| SIZE.to_string()),
-            set: [("pacing".to_string(), "off".to_string()), ("mss".to_string(), log.mss.to_string())].into(),
-            runs: Some(RUNS),
-            ..StudyText::default()
-        };
-        let study = Study::check(&text, None).unwrap_or_else(|e| panic!("{path}: {e}"));
-        let jobs = study.jobs();
-        let half = jobs.len().div_ceil(2);
-        let rows = std::thread::scope(|s| {
-            let parts: Vec<_> = jobs
-                .chunks(half)
-                .map(|part| {
-                    let study = &study;
-                    s.spawn(move || {
-                        let every = if sampled { Sampling::Every(EVERY) } else { Sampling::Off };
-                        let run = |job: &_| Run::new(study.run(Clone::clone(job), every, false), log);
-                        part.iter().map(run).collect::<Vec<Run>>()
-                    })
-                })
-                .collect();
-            parts.into_iter().flat_map(|p| p.join().expect("no panic")).collect()
-        });
-        (*startup, rows)
+    let text = StudyText {
+        path: path.to_string(),
+        startups: vec![log.used.to_string()],
+        duration: (!only_times).then(|| format!("{:.0}ms", (horizon + 2.0) * 1e3)),
+        size: only_times.then(|| SIZE.to_string()),
+        set: [("pacing".to_string(), "off".to_string()), ("mss".to_string(), log.mss.to_string())].into(),
+        runs: Some(RUNS),
+        ..StudyText::default()
     };
-    if sampled { USED.iter().map(all).collect() } else { STARTUPS.iter().map(all).collect() }
+    let study = Study::check(&text, None).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let run = |job: &Job| {
+        let done = if sampled { study.run(*job, Sampling::Every(EVERY), false) } else { study.capture(*job) };
+        Run::new(done, log)
+    };
+    let jobs = study.jobs();
+    std::thread::scope(|s| {
+        let part = |part| s.spawn(move || <[Job]>::iter(part).map(run).collect::<Vec<Run>>());
+        let parts: Vec<_> = jobs.chunks(jobs.len().div_ceil(2)).map(part).collect();
+        parts.into_iter().flat_map(|p| p.join().expect("no panic")).collect()
+    })
 }
 
 /// One prediction and its outcome; infinite: not until the horizon.
@@ -543,7 +582,7 @@ fn main() {
                     continue;
                 };
                 let all = runs(file.to_str().expect("text"), log, horizon);
-                panels.extend(panel(log, &all[log.used], horizon));
+                panels.extend(panel(log, &all, horizon));
             }
         }
         print!("{}", svg(&panels));
@@ -559,11 +598,18 @@ fn main() {
             continue;
         }
         let horizon = horizon(logs);
-        let standing = built_in(network).map(|name| name.map(|n| runs(n, &logs[0], horizon)));
+        let mut standing: BTreeMap<&str, [Option<Vec<Run>>; 2]> = BTreeMap::new();
+        for log in logs {
+            let all = || built_in(network).map(|name| name.map(|n| runs(n, log, horizon)));
+            standing.entry(log.used).or_insert_with(all);
+        }
         for (i, log) in logs.iter().enumerate() {
             let [over_time, constant] = ensembles(&temporary, &others(logs, i), horizon)
                 .map(|file| file.map(|f| runs(f.to_str().expect("text"), log, horizon)));
-            let ways = [over_time.as_ref(), constant.as_ref(), standing[0].as_ref(), standing[1].as_ref()];
+            let [own, _] = ensembles(&temporary, &[log], horizon);
+            let own = own.map(|f| runs(f.to_str().expect("text"), log, horizon));
+            let [published, recorded] = &standing[log.used];
+            let ways = [&over_time, &constant, published, recorded, &own];
             for q in log.questions() {
                 let (after, by) = (q.outcome.0.min(q.outcome.1), q.outcome.1);
                 if after <= horizon && by > horizon {
@@ -579,7 +625,7 @@ fn main() {
                 };
                 print!("| {} | {} | {outcome} |", log.name, q.name);
                 for (way, all) in ways.iter().enumerate() {
-                    let Some(rows) = all.map(|a| &a[q.startup]) else {
+                    let Some(rows) = all else {
                         print!(" - |");
                         continue;
                     };
@@ -590,7 +636,7 @@ fn main() {
                     let total = totals.entry((network.clone(), q.group.to_string(), way)).or_default();
                     total.add(&j);
                     if let Some(class) = &q.class {
-                        let same = rows.iter().filter(|r| r.class().as_ref() == Some(class)).count();
+                        let same = rows.iter().filter(|r| r.class(q.measure).as_ref() == Some(class)).count();
                         total.class += same as f64 / rows.len() as f64;
                         total.classes += 1;
                     }

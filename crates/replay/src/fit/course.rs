@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::slots;
 use crate::analysis::Findings;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::stats::quantile;
+use slowstart_lab::stats::{NORMAL_80, student_80};
 use std::fmt::Write as _;
 
 /// Least length of a step, in least RTTs, and the least number of packets delivered in it.
@@ -225,14 +225,18 @@ impl Course {
         all.into_iter().map(|(_, rate)| rate).collect()
     }
 
-    /// A Mahimahi trace of it: the rate at a rank, times a factor. It begins [`HANDSHAKE`] before the first
-    /// data with the rate of the first step; after [`MOST`] opportunities it ends.
-    fn trace(&self, rank: f64, factor: f64) -> String {
+    /// A Mahimahi trace of it: the rate at a rank, times the factor of its time, the last one of which goes on.
+    /// It begins [`HANDSHAKE`] before the first data with the rate of the first step; after [`MOST`]
+    /// opportunities it ends.
+    fn trace(&self, rank: f64, stretched: &[(f64, f64)]) -> String {
         let mut out = String::new();
         let (mut from, mut credit, mut lines, mut last) = (0.0, 0.0, 0, 0);
         for (i, s) in self.steps.iter().enumerate() {
-            let (rate, until) = (s.at(rank) * factor / OPPORTUNITY, s.until + self.base * HANDSHAKE);
+            let until = s.until + self.base * HANDSHAKE;
             let start = if i == 0 { 0.0 } else { from };
+            let middle = f64::midpoint(start, until) - self.base * HANDSHAKE;
+            let factor = stretched.iter().find(|f| middle < f.0).or(stretched.last()).map_or(1.0, |f| f.1);
+            let rate = s.at(rank) * factor / OPPORTUNITY;
             let all = credit + rate * (until - start);
             while credit + 1.0 <= all && lines < MOST {
                 credit += 1.0;
@@ -251,42 +255,47 @@ impl Course {
     }
 }
 
-/// How far apart the rates of recordings are: half of the width of what [`traces`] stretches by, in the
-/// natural logarithm.
+/// How far apart the rates of two or more recordings are: in each doubling of the time since the first data,
+/// until its end in seconds, half of the width of what [`traces`] stretches by, in the natural logarithm.
 ///
-/// In each doubling of the time since the first data it is the range of the logarithms of their mean rates,
-/// by their number less one: so much lies, in the mean, between one recording and the next, and so much the
-/// ends of a uniform law lie beyond the least and the greatest of its draws (the unbiased estimate of least
-/// variance). Of all doublings it is the median.
-fn apart(all: &[&Course]) -> f64 {
+/// A recording yet to come differs from `n` recordings by more than these differ from their mean. If the
+/// logarithms of rates are normal it follows Student's law with `n - 1` degrees of freedom, whose scale is
+/// their standard deviation times the root of `1 + 1/n`. One of the recordings, drawn, and stretched by a
+/// uniform law of this width, has the variance of the normal law whose 80 % interval is that of Student's.
+fn apart(all: &[&Course]) -> Vec<(f64, f64)> {
     let (Some(base), Some(end)) = (
         all.iter().map(|c| c.base).reduce(f64::max),
         all.iter().filter_map(|c| c.steps.last()).map(|s| s.until).reduce(f64::min),
     ) else {
-        return 0.0;
+        return Vec::new();
     };
+    let n = all.len() as f64;
+    let student = student_80(all.len()) / NORMAL_80;
+    let more = (1.0 + 1.0 / n) * student * student - (n - 1.0) / n;
     let (mut from, mut each) = (base.max(1e-3), Vec::new());
     while from < end {
         let to = (from * 2.0).min(end);
-        let rates: Vec<f64> = all.iter().map(|c| c.carried(from, to, 0.5) / (to - from)).collect();
-        let (low, high) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
-        each.push(libm::log(high / low) / (all.len() as f64 - 1.0).max(1.0));
+        let rates = all.iter().map(|c| libm::log(c.carried(from, to, 0.5) / (to - from)));
+        let mean = rates.clone().sum::<f64>() / n;
+        let variance = rates.map(|r| (r - mean) * (r - mean)).sum::<f64>() / (n - 1.0);
+        each.push((to, (3.0 * variance * more).sqrt()));
         from *= 2.0;
     }
-    quantile(&each, 0.5).unwrap_or_default()
+    each
 }
 
 /// Traces of several recordings, so many of each: at ranks between the bounds of what is not known, and with
-/// the whole rate stretched by up to how far its recordings are apart and shrunk by as much. Of one recording
-/// nothing is stretched.
+/// the rate stretched, as a recording yet to come may differ from these. Of one recording nothing is
+/// stretched.
 pub fn traces(all: &[&Course], each: usize) -> Vec<Vec<String>> {
-    let most = if all.len() > 1 { apart(all) } else { 0.0 };
+    let apart = if all.len() > 1 { apart(all) } else { Vec::new() };
     let of = |c: &&Course| {
         let one = |i: usize| {
-            let place = (i as f64 + 0.5) / each as f64;
+            let place = 2.0 * (i as f64 + 0.5) / each as f64 - 1.0;
             // Of one pair of ranks neither tells the other: multiples of the golden ratio.
             let rank = if each == 1 { 0.5 } else { (0.5 + i as f64 * 0.618_033_988_749_895).fract() };
-            c.trace(rank, libm::exp((2.0 * place - 1.0) * most))
+            let stretched: Vec<(f64, f64)> = apart.iter().map(|a| (a.0, libm::exp(place * a.1))).collect();
+            c.trace(rank, &stretched)
         };
         (0..each).map(one).collect()
     };
@@ -305,7 +314,7 @@ mod tests {
     fn a_trace_carries_what_the_steps_say() {
         let c =
             Course { steps: vec![step(1.0, 15_000.0, 15_000.0), step(3.0, 150_000.0, 150_000.0)], base: 0.1 };
-        let times: Vec<f64> = c.trace(0.5, 1.0).lines().map(|l| l.parse().expect("a number")).collect();
+        let times: Vec<f64> = c.trace(0.5, &[]).lines().map(|l| l.parse().expect("a number")).collect();
         assert!(times.is_sorted());
         let before = times.iter().filter(|t| **t <= 1150.0).count();
         assert!((11..=12).contains(&before), "{before}: 10 opportunities a second for 1.15 s");
@@ -334,12 +343,39 @@ mod tests {
     }
 
     #[test]
-    fn recordings_alike_are_not_stretched_and_others_by_what_lies_between_them() {
+    fn recordings_alike_are_not_stretched_and_others_as_students_law_says() {
         let of = |rate: f64| Course { steps: vec![step(10.0, rate, rate)], base: 0.1 };
         let (a, b, c) = (of(1e5), of(1e5), of(4e5));
-        assert!(apart(&[&a, &b]).abs() < 1e-9);
-        assert!((apart(&[&a, &c]) - libm::log(4.0)).abs() < 1e-9);
-        assert!((apart(&[&a, &b, &c]) - libm::log(2.0)).abs() < 1e-9);
+        let half = |all: &[&Course]| -> Vec<f64> { apart(all).iter().map(|d| d.1).collect() };
+        assert!(half(&[&a, &b]).iter().all(|h| *h < 1e-9));
+        assert!((apart(&[&a, &c])[6].0 - 10.0).abs() < 1e-9 && apart(&[&a, &c]).len() == 7);
+        // The 90 % quantile is 3.078 standard errors of a draw for two values and 1.886 for three.
+        for (all, t) in [(vec![&a, &c], 3.078), (vec![&a, &b, &c], 1.886)] {
+            let n = all.len() as f64;
+            let variance = libm::pow(libm::log(4.0), 2.0) / n;
+            let wanted = variance * (1.0 + 1.0 / n) * libm::pow(t / 1.2816, 2.0);
+            for h in half(&all) {
+                // The variance of the recordings themselves, and that of a uniform law.
+                let has = variance * (n - 1.0) / n + h * h / 3.0;
+                assert!((has / wanted - 1.0).abs() < 1e-3, "{has} {wanted}");
+            }
+        }
         assert_eq!(traces(&[&a], 2)[0][0], traces(&[&a], 2)[0][1]);
+    }
+
+    #[test]
+    fn each_time_is_stretched_by_what_differs_then() {
+        // Alike in the first second.
+        let of = |rate: f64| Course { steps: vec![step(1.0, 2e5, 2e5), step(16.0, rate, rate)], base: 0.125 };
+        let (a, b) = (of(1e5), of(4e5));
+        let stretched = traces(&[&a, &b], 3);
+        let count = |text: &str, from: f64, to: f64| {
+            let times = text.lines().filter_map(|l| l.parse::<f64>().ok());
+            times.filter(|t| (from..to).contains(t)).count()
+        };
+        let (slow, fast) = (&stretched[0][0], &stretched[0][2]);
+        assert_eq!(count(slow, 0.0, 1000.0), count(fast, 0.0, 1000.0));
+        assert!(count(fast, 2000.0, 16_000.0) > 10 * count(slow, 2000.0, 16_000.0));
+        assert_eq!(stretched[0][1], a.trace(0.5, &[]), "the middle one is as recorded");
     }
 }
