@@ -9,8 +9,8 @@
 //! the path fitted to it are beside them: how far they are off is the error of the fit, the rest of a
 //! prediction's error is how recordings differ.
 //!
-//! Of a network of more than twelve recordings, [`OTHERS`] others are drawn for each, by a seed which is the
-//! recording's place in the order of the names.
+//! An ensemble takes in 100 recordings. Of a network of more, [`OTHERS`] others are drawn for each, by a seed
+//! which is the recording's place in the order of the names.
 //!
 //! Of kernel logs are predicted:
 //!
@@ -68,8 +68,8 @@ const RUNS: u32 = 60;
 const LONGEST: f64 = 60.0;
 const LONGEST_SAMPLED: f64 = 10.0;
 /// Others of a network by which a recording is predicted.
-const OTHERS: usize = 11;
-/// Traces of a recording.
+const OTHERS: usize = 99;
+/// The most traces of a recording.
 const TRACES: usize = 9;
 /// The interval of samples.
 const EVERY: Span = Span::millis(100);
@@ -244,7 +244,7 @@ impl Log {
     fn questions(&self) -> Vec<Question> {
         match &self.recorded {
             Recorded::Acks(f) => self.of_acks(f),
-            Recorded::Samples(t, s) => self.of_samples(t, s),
+            Recorded::Samples(t, s) => of_samples(t, s),
         }
     }
 
@@ -267,50 +267,37 @@ impl Log {
         }
         all
     }
+}
 
-    fn of_samples(&self, t: &Transfer, s: &Series) -> Vec<Question> {
-        let mut all = Vec::new();
-        let mut add = |group, name: &str, measure, outcome, class| {
-            all.push(Question { group, name: name.into(), measure, outcome, class });
-        };
-        let times: Vec<f64> = s.samples.iter().map(|p| seconds(p.at)).collect();
-        let before = |i: usize| i.checked_sub(1).map_or(0.0, |b| times[b]);
-        let since = |i: Option<usize>| i.map_or((f64::INFINITY, f64::INFINITY), |i| (before(i), times[i]));
-        if s.windows {
-            let found =
-                t.exit.as_ref().and_then(|e| times.iter().position(|at| (at - e.time_s).abs() < 1e-3));
-            if found.is_some() || t.unclear.as_deref() == Some("ended while growing") {
-                add("exits", "exit", Measure::Exit, since(found), shown(t));
-            }
-            let resent = |i: usize| i.checked_sub(1).map_or(0, |b| s.samples[b].retransmitted);
-            let lost = |i: &usize| s.samples[*i].retransmitted > resent(*i);
-            let fell = |i: &usize| *i > 0 && lost(i) && s.samples[*i].cwnd < s.samples[*i - 1].cwnd;
-            let all = 0..s.samples.len();
-            add(
-                "first loss",
-                "first retransmission",
-                Measure::FirstLoss,
-                since(all.clone().find(lost)),
-                None,
-            );
-            add(
-                "first fall",
-                "first fall by a loss",
-                Measure::FirstFall,
-                since(all.clone().find(fell)),
-                None,
-            );
+fn of_samples(t: &Transfer, s: &Series) -> Vec<Question> {
+    let mut all = Vec::new();
+    let mut add = |group, name: &str, measure, outcome, class| {
+        all.push(Question { group, name: name.into(), measure, outcome, class });
+    };
+    let times: Vec<f64> = s.samples.iter().map(|p| seconds(p.at)).collect();
+    let before = |i: usize| i.checked_sub(1).map_or(0.0, |b| times[b]);
+    let since = |i: Option<usize>| i.map_or((f64::INFINITY, f64::INFINITY), |i| (before(i), times[i]));
+    if s.windows {
+        let found = t.exit.as_ref().and_then(|e| times.iter().position(|at| (at - e.time_s).abs() < 1e-3));
+        if found.is_some() || t.unclear.as_deref() == Some("ended while growing") {
+            add("exits", "exit", Measure::Exit, since(found), shown(t));
         }
-        let delivered = s.delivered();
-        for (name, group, bytes) in
-            [("to 1 MB", "time to 1 MB", 1_000_000), ("to 10 MB", "time to 10 MB", 10_000_000)]
-        {
-            let after = since(delivered.iter().position(|d| d.1 >= bytes)).0;
-            let by = since(delivered.iter().position(|d| d.0 >= bytes)).1;
-            add(group, name, Measure::TimeTo(bytes), (after, by), None);
-        }
-        all
+        let resent = |i: usize| i.checked_sub(1).map_or(0, |b| s.samples[b].retransmitted);
+        let lost = |i: &usize| s.samples[*i].retransmitted > resent(*i);
+        let fell = |i: &usize| *i > 0 && lost(i) && s.samples[*i].cwnd < s.samples[*i - 1].cwnd;
+        let all = 0..s.samples.len();
+        add("first loss", "first retransmission", Measure::FirstLoss, since(all.clone().find(lost)), None);
+        add("first fall", "first fall by a loss", Measure::FirstFall, since(all.clone().find(fell)), None);
     }
+    let delivered = s.delivered();
+    for (name, group, bytes) in
+        [("to 1 MB", "time to 1 MB", 1_000_000), ("to 10 MB", "time to 10 MB", 10_000_000)]
+    {
+        let after = since(delivered.iter().position(|d| d.1 >= bytes)).0;
+        let by = since(delivered.iter().position(|d| d.0 >= bytes)).1;
+        add(group, name, Measure::TimeTo(bytes), (after, by), None);
+    }
+    all
 }
 
 /// What shows how slow start ended in samples.
@@ -503,7 +490,8 @@ fn ensembles(folder: &Path, others: &[&Log], horizon: f64) -> [Option<PathBuf>; 
             };
             texts.iter().enumerate().map(one).collect()
         };
-        let names: Vec<Vec<String>> = traces(&all, TRACES).iter().enumerate().map(of).collect();
+        let names: Vec<Vec<String>> =
+            traces(&all, ((OTHERS + 1) / all.len()).clamp(1, TRACES)).iter().enumerate().map(of).collect();
         let paths: Vec<Fitted> = courses.iter().map(|c| fitted[c.1].clone()).collect();
         write("over-time.toml", &with_traces("example field", &paths, &names))
     });
