@@ -339,6 +339,7 @@ mod tests {
             wave: None,
             ack_aggregate_s: None,
             jitter_s: None,
+            first_delay_s: None,
             queue_bytes: known(60e3),
             random_drop: None,
             loss: None,

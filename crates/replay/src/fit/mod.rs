@@ -23,6 +23,9 @@ pub const FIT_SCHEMA: &str = include_str!("../../schema/fit.json");
 /// Version of that schema.
 pub const SCHEMA: u32 = 1;
 
+/// Delays of less are clock noise, seconds.
+const CLOCK: f64 = 1e-5;
+
 /// An estimate, with an interval in which the true value should be.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +108,11 @@ pub struct FittedPath {
     pub ack_aggregate_s: Option<Estimate>,
     /// The maximum of a uniform delay for each packet, without reordering, seconds; null if none was seen.
     pub jitter_s: Option<Estimate>,
+    /// What the packets of the first window, which met no queue, took at least above the least RTT, seconds;
+    /// null if the rate does not change, if ACKs wait for slots, or if it is nothing. It is the jitter of a path
+    /// whose rate follows time.
+    #[serde(default)]
+    pub first_delay_s: Option<Estimate>,
     /// What the queue holds, bytes on the wire.
     pub queue_bytes: Estimate,
     /// A chance of a drop above a backlog; null if none was seen.
@@ -183,8 +191,10 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     let noise = busy.rate * (slot / 2.0 + jitter.variance.sqrt()) + flow.packet;
     let queue = queue::find(&flow, &link, noise);
     let lost = queue.loss.as_ref().map_or(0.0, |l| l.value);
-    // Less than 10 us is clock noise.
-    let jitter_s = (jitter.most >= 1e-5).then(|| Estimate {
+    let first_delay_s = (changes.is_some() && slot == 0.0)
+        .then(|| first_delay(&flow, f.iw.0 as f64 * flow.packet / f.mss.0 as f64))
+        .flatten();
+    let jitter_s = (jitter.most >= CLOCK).then(|| Estimate {
         value: jitter.most,
         low: jitter.most * 2.0 / 3.0,
         high: Some(jitter.most * 4.0 / 3.0),
@@ -198,10 +208,23 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         wave,
         ack_aggregate_s: slots,
         jitter_s: jitter_s.filter(|_| busy.full),
+        first_delay_s,
         queue_bytes: queue.bytes,
         random_drop: queue.random_drop,
         loss: queue.loss,
         notes,
+    })
+}
+
+/// What the packets of the first window, of so many bytes on the wire, took at least above the least RTT.
+fn first_delay(flow: &Flow, window: f64) -> Option<Estimate> {
+    let first = flow.acks.iter().take_while(|a| a.delivered <= window * 1.01);
+    let more = first.filter_map(|a| a.rtt).reduce(f64::min)? - flow.least;
+    (more >= CLOCK).then(|| Estimate {
+        value: more,
+        low: more,
+        high: None,
+        basis: "the least RTT of the first window, which met no queue, above the least of all".into(),
     })
 }
 
@@ -221,4 +244,28 @@ fn limits(f: &Findings) -> String {
         "the window did not exceed what the path holds".to_string()
     };
     format!("no queue stood, so that rate and queue are lower bounds: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Acked;
+
+    fn flow(rtts: &[f64]) -> Flow {
+        let acked = |(i, rtt): (usize, &f64)| {
+            let delivered = (i + 1) as f64 * 1500.0;
+            Acked { at: delivered / 1e6, delivered, rtt: Some(*rtt) }
+        };
+        let acks: Vec<Acked> = rtts.iter().enumerate().map(acked).collect();
+        let least = rtts.iter().copied().fold(f64::INFINITY, f64::min);
+        Flow { sends: Vec::new(), acks, packet: 1500.0, least, first_loss: f64::INFINITY }
+    }
+
+    #[test]
+    fn delay_of_the_first_window_is_no_queue() {
+        // Of a window of three packets the first waits for nothing; later ones find a path that is faster.
+        let found = first_delay(&flow(&[0.042, 0.044, 0.052, 0.022, 0.060]), 4500.0).expect("a delay");
+        assert!((found.value - 0.02).abs() < 1e-9 && found.high.is_none(), "{found:?}");
+        assert_eq!(first_delay(&flow(&[0.022, 0.044, 0.052, 0.060]), 4500.0), None);
+    }
 }

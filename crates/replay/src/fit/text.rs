@@ -94,24 +94,34 @@ const fn neutral(key: &str) -> &str {
 impl FittedPath {
     /// The path as an argument of `slowstart compare`.
     pub fn inline(&self) -> String {
-        self.pairs(&KEYS).join(" ")
+        self.pairs(value)
     }
 
     /// The same with a schedule in place of the rate.
     pub(crate) fn inline_over_time(&self, schedule: &str) -> String {
-        let keys: Vec<&str> = KEYS.into_iter().filter(|key| !is_in_rate(self, key)).collect();
-        format!("schedule={schedule} {}", self.pairs(&keys).join(" "))
+        format!("schedule={schedule} {}", self.pairs(beside_rate))
     }
 
-    fn pairs(&self, keys: &[&str]) -> Vec<String> {
-        keys.iter().filter_map(|key| Some(format!("{key}={}", value(self, key)?.0))).collect()
+    fn pairs(&self, value: Value) -> String {
+        let pairs = KEYS.iter().filter_map(|key| Some(format!("{key}={}", value(self, key)?.0)));
+        pairs.collect::<Vec<_>>().join(" ")
     }
 }
 
-/// True if a rate over time has what this key says: what a constant rate leaves unexplained would be counted
-/// twice.
-fn is_in_rate(p: &FittedPath, key: &str) -> bool {
-    BY_RATE.contains(&key) || (key == "jitter" && p.rate_vary.is_some())
+/// The value of a key, and the estimate behind it.
+type Value = fn(&FittedPath, &str) -> Option<(String, Vec<Estimate>)>;
+
+/// The value of a key beside a rate over time, and the estimate behind it; `None` if the path does not have it
+/// or the rate has what it says: what a constant rate leaves unexplained would be counted twice.
+fn beside_rate(p: &FittedPath, key: &str) -> Option<(String, Vec<Estimate>)> {
+    match key {
+        "jitter" if p.rate_changes => {
+            p.first_delay_s.as_ref().map(|d| (number(key, d.value), vec![d.clone()]))
+        }
+        "jitter" if p.rate_vary.is_some() => None,
+        _ if BY_RATE.contains(&key) => None,
+        _ => value(p, key),
+    }
 }
 
 /// A TOML string.
@@ -170,7 +180,8 @@ fn file(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
         writeln!(out, "trace_start = 0").expect("a String takes everything");
     }
     for key in KEYS {
-        let of = |p: &&Fitted| value(&p.path, key).filter(|_| traces.is_empty() || !is_in_rate(&p.path, key));
+        let value: Value = if traces.is_empty() { value } else { beside_rate };
+        let of = |p: &&Fitted| value(&p.path, key);
         let values: Vec<_> = paths.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             continue;
