@@ -7,7 +7,8 @@
 //! the code of `slowstart fit`, in two ways: as paths whose rate follows time, and as paths of constant rate;
 //! and by the built-in ensembles of such networks. Nothing of a recording goes into its prediction. Runs over
 //! the path fitted to it are beside them: how far they are off is the error of the fit, the rest of a
-//! prediction's error is how recordings differ.
+//! prediction's error is how recordings differ. So are the outcomes of the others themselves, where two or
+//! more have the quantity: what no path can predict much better than.
 //!
 //! An ensemble takes in 100 recordings. Of a network of more, [`OTHERS`] others are drawn for each, by a seed
 //! which is the recording's place in the order of the names.
@@ -73,11 +74,13 @@ const OTHERS: usize = 99;
 const TRACES: usize = 9;
 /// The interval of samples.
 const EVERY: Span = Span::millis(100);
-const WAYS: [&str; 5] = [
+const OTHERS_OUTCOMES: &str = "outcomes of the others";
+const WAYS: [&str; 6] = [
     "rate over time",
     "constant rate",
     "built-in",
     "built-in from recordings",
+    OTHERS_OUTCOMES,
     "its own, which is no prediction",
 ];
 /// What is transferred where only times to at most 10 MB are judged: no loss of its last packets delays those.
@@ -241,6 +244,13 @@ struct Question {
 }
 
 impl Log {
+    /// When a quantity of this name happened, in the middle of its bounds on a logarithm; `None` if the recording
+    /// does not have it.
+    fn outcome(&self, name: &str) -> Option<f64> {
+        let (after, by) = self.questions().into_iter().find(|q| q.name == name)?.outcome;
+        Some(libm::sqrt(after.max(1e-3) * by))
+    }
+
     fn questions(&self) -> Vec<Question> {
         match &self.recorded {
             Recorded::Acks(f) => self.of_acks(f),
@@ -592,12 +602,13 @@ fn main() {
             standing.entry(log.used).or_insert_with(all);
         }
         for (i, log) in logs.iter().enumerate() {
-            let [over_time, constant] = ensembles(&temporary, &others(logs, i), horizon)
+            let rest = others(logs, i);
+            let [over_time, constant] = ensembles(&temporary, &rest, horizon)
                 .map(|file| file.map(|f| runs(f.to_str().expect("text"), log, horizon)));
             let [own, _] = ensembles(&temporary, &[log], horizon);
             let own = own.map(|f| runs(f.to_str().expect("text"), log, horizon));
             let [published, recorded] = &standing[log.used];
-            let ways = [&over_time, &constant, published, recorded, &own];
+            let ways = [&over_time, &constant, published, recorded, &None, &own];
             for q in log.questions() {
                 let (after, by) = (q.outcome.0.min(q.outcome.1), q.outcome.1);
                 if after <= horizon && by > horizon {
@@ -613,17 +624,22 @@ fn main() {
                 };
                 print!("| {} | {} | {outcome} |", log.name, q.name);
                 for (way, all) in ways.iter().enumerate() {
-                    let Some(rows) = all else {
+                    let rows = all.as_deref().unwrap_or_default();
+                    let times: Vec<Option<f64>> = if WAYS[way] == OTHERS_OUTCOMES {
+                        rest.iter().filter_map(|l| l.outcome(&q.name)).map(Some).collect()
+                    } else {
+                        rows.iter().map(|r| r.time(q.measure)).collect()
+                    };
+                    if times.len() < 2 {
                         print!(" - |");
                         continue;
-                    };
-                    let times: Vec<Option<f64>> = rows.iter().map(|r| r.time(q.measure)).collect();
+                    }
                     let j = judge(&times, (after, by), horizon);
                     let not = if j.covers { "" } else { " **not**" };
                     print!(" {} to {}{not} |", words(j.low), words(j.high));
                     let total = totals.entry((network.clone(), q.group.to_string(), way)).or_default();
                     total.add(&j);
-                    if let Some(class) = &q.class {
+                    if let Some(class) = q.class.as_ref().filter(|_| !rows.is_empty()) {
                         let same = rows.iter().filter(|r| r.class(q.measure).as_ref() == Some(class)).count();
                         total.class += same as f64 / rows.len() as f64;
                         total.classes += 1;
