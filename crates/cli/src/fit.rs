@@ -38,7 +38,7 @@ const TRACES: usize = 9;
 /// With --trace the rate follows time: Mahimahi traces beside the path file, of
 /// which every run draws one. Where no packet waited for the link the rate is not
 /// known, and the traces of a transfer differ there; those of several transfers
-/// are also stretched by what lies between one transfer and the next.
+/// are also stretched, as one yet to come may differ from them.
 ///
 /// Examples:
 ///   slowstart fit scenarios/captures/download.pcapng.gz > path.toml && slowstart compare path.toml
