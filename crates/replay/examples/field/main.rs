@@ -68,7 +68,7 @@ const RUNS: u32 = 60;
 /// The most seconds that are predicted: of kernel logs, and of samples.
 const LONGEST: f64 = 60.0;
 const LONGEST_SAMPLED: f64 = 10.0;
-/// Others of a network by which a recording is predicted.
+/// The most others of a network by which a recording is predicted.
 const OTHERS: usize = 99;
 /// The most traces of a recording.
 const TRACES: usize = 9;
