@@ -22,7 +22,7 @@ pictures:
 
 # Speed of the simulator, one JSON line a case.
 bench:
-	cargo bench -p slowstart-lab --bench speed
+	cargo bench -p slowstart-sim --bench speed
 
 # Runs every experiment of the papers and rewrites docs/evidence/papers. Fails if a verdict is not the recorded one.
 results:

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test rows the_schemas >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test rows the_document >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test documents every_key >/dev/null
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism --test exit_points >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-study --test determinism --test exit_points >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-league --test small >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test replay documented_outputs >/dev/null
 for file in "${printed[@]}"; do

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . ci/printed.sh
 rm -f "$picture"
 cargo run --locked --quiet --release -- $(picture_command "$picture") >/dev/null
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test pictures >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-report --test pictures >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-trial --test populations the_picture >/dev/null
 if missing=$(bash ci/browser.sh --missing); then
   bash ci/playground.sh target/playground

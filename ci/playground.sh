@@ -22,6 +22,6 @@ fi
 cargo build --locked --profile "$profile" -p slowstart-web --target "$target"
 mkdir -p "$out"
 "$BINDGEN" "target/$target/$profile/slowstart_web.wasm" "$out"
-report=crates/lab/src/report
+report=crates/report/src
 cp crates/web/page/* "$report"/script/{data,figures,map,save,panes,tables,view}.js "$report/style.css" "$out"
 cp "$report"/script/uplot.{js,css} "$report/script/LICENSE-uplot" "$out"

@@ -1,4 +1,4 @@
-/* dualpi2: net/sched/sch_dualpi2.c, in kernels since 6.17. The memory of a packet is that of crates/lab. */
+/* dualpi2: net/sched/sch_dualpi2.c, in kernels since 6.17. The memory of a packet is that of crates/sim. */
 #include "kernel.h"
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86dd

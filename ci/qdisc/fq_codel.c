@@ -1,4 +1,4 @@
-/* fq_codel: net/sched/sch_fq_codel.c. The hash of a flow and the memory of a packet are those of crates/lab. */
+/* fq_codel: net/sched/sch_fq_codel.c. The hash of a flow and the memory of a packet are those of crates/sim. */
 #include "kernel.h"
 #include <net/codel.h>
 #include <net/codel_impl.h>

@@ -1,5 +1,5 @@
 /* What the kernel's queue disciplines use of the rest of the kernel, in user space: types, lists, packets, a clock and timers
- * that the schedule sets, and random numbers of crates/lab (src/random.rs). record.sh cuts the functions of a discipline out
+ * that the schedule sets, and random numbers of crates/sim (src/random.rs). record.sh cuts the functions of a discipline out
  * of a kernel's source; they are compiled here as they stand.
  */
 #ifndef KERNEL_H
@@ -147,7 +147,7 @@ static u64 stream_any(struct stream *s)
 	return drawn(s->key, s->n++);
 }
 
-/* That of the discipline: what the kernel draws are the numbers that crates/lab draws. */
+/* That of the discipline: what the kernel draws are the numbers that crates/sim draws. */
 static struct stream random_numbers;
 
 struct rnd_state { int unused; };

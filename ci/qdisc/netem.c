@@ -35,7 +35,7 @@ static struct sk_buff *skb_clone(struct sk_buff *skb, int flags)
 	return copy;
 }
 
-/* Reordering draws the low half of a number of crates/lab, the others the high half. */
+/* Reordering draws the low half of a number of crates/sim, the others the high half. */
 static bool is_low;
 
 #undef prandom_u32_state

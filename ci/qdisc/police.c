@@ -1,4 +1,4 @@
-/* police: net/sched/act_police.c. Lengths are those of IP packets, as in crates/lab. */
+/* police: net/sched/act_police.c. Lengths are those of IP packets, as in crates/sim. */
 #include "kernel.h"
 #include "rates.h"
 #define TC_ACT_OK 0

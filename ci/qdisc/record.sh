@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares the disciplines, buckets and netem's elements of crates/lab with the kernel's: `ci/qdisc/record.sh [PACKETS]`.
+# Compares the disciplines, buckets and netem's elements of crates/sim with the kernel's: `ci/qdisc/record.sh [PACKETS]`.
 # Fetches the source of a Debian kernel (apt verifies it), compiles the functions of each discipline as they stand (kernel.h has
 # what they use), and lets the test qdisc_decisions compare each decision over ten schedules. With BLESS=1 it writes the short
 # recordings that `make test` replays. SOURCE names another kernel, SUITE the Debian suite that has it.
@@ -98,8 +98,8 @@ for name in "${disciplines[@]}"; do
     short=10000
     [[ $name != tbf ]] || short=2000
     for schedule in {0..9}; do record "$name" "$schedule" "$short"; done |
-      gzip -9n >"crates/lab/tests/data/$name-decisions.gz"
+      gzip -9n >"crates/sim/tests/data/$name-decisions.gz"
   fi
 done
 echo "$source $version: ten schedules of $packets packets each"
-SLOWSTART_QDISC=$recordings cargo test -q --locked -p slowstart-lab --test qdisc_decisions new_recordings -- --nocapture
+SLOWSTART_QDISC=$recordings cargo test -q --locked -p slowstart-sim --test qdisc_decisions new_recordings -- --nocapture

@@ -1,4 +1,4 @@
-/* The schedule of packets: draws as crates/lab/tests/qdisc_decisions.rs; keep both the same.
+/* The schedule of packets: draws as crates/sim/tests/qdisc_decisions.rs; keep both the same.
  *
  * A recorder takes SCHEDULE PACKETS and writes a line: a letter for each packet (see kernel.h), and a hash of the order in
  * which packets left.
@@ -30,7 +30,7 @@ static u64 mean_gap(void)
 	return gaps[schedule % 5];
 }
 
-/* The hash of a flow: that of crates/lab, which takes the first number of the stream as its key. */
+/* The hash of a flow: that of crates/sim, which takes the first number of the stream as its key. */
 static u64 hash_key;
 
 static struct sk_buff *next_packet(void)

@@ -1,5 +1,5 @@
 /* tbf: net/sched/sch_tbf.c with a bfifo, on a device that sends at once. Appends to the line how long each packet waited, in
- * nanoseconds, in their order. Lengths are those of IP packets, as in crates/lab.
+ * nanoseconds, in their order. Lengths are those of IP packets, as in crates/sim.
  */
 #include "kernel.h"
 #include "rates.h"

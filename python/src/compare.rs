@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use slowstart::registry::Algorithm;
 use slowstart::startup::foreign::Foreign;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::{Engine, Watched, run_jobs};
-use slowstart_lab::record::Row;
-use slowstart_lab::report::study::{middle, sampling, shown_run};
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Contender, Study, StudyText, check_rows};
+use slowstart_report::study::{middle, sampling, shown_run};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::engines::{Engine, Watched, run_jobs};
+use slowstart_study::record::Row;
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Contender, Study, StudyText, check_rows};
 use std::collections::BTreeMap;
 use std::path::Path;
 

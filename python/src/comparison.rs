@@ -3,15 +3,15 @@
 use crate::table::Table;
 use pyo3::prelude::*;
 use serde::Serialize;
-use slowstart_lab::columns::columns;
-use slowstart_lab::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
-use slowstart_lab::report;
-use slowstart_lab::report::data::SAMPLES;
-use slowstart_lab::report::decision::{Decision, MARGIN, Terms};
-use slowstart_lab::report::link::PLAYGROUND;
-use slowstart_lab::report::study::{Drawn, curve, page};
-use slowstart_lab::report::summary::label;
-use slowstart_lab::scenario::Study;
+use slowstart_report::data::SAMPLES;
+use slowstart_report::link::PLAYGROUND;
+use slowstart_report::study::{Drawn, curve, page};
+use slowstart_study::columns::columns;
+use slowstart_study::decision::{Decision, MARGIN, Terms};
+use slowstart_study::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
+use slowstart_study::scenario::Study;
+use slowstart_study::summary::label;
+use slowstart_study::verdict::verdict;
 
 /// What differences are judged by.
 pub(crate) struct Judged {
@@ -89,7 +89,7 @@ impl Comparison {
     /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.
     #[getter]
     fn verdict(&self) -> String {
-        report::verdict(&Decision::new(&self.rows, &self.judged.terms()))
+        verdict(&Decision::new(&self.rows, &self.judged.terms()))
     }
 
     /// The page with the table and the charts, as HTML.

@@ -4,9 +4,9 @@ use crate::table::Table;
 use pyo3::prelude::*;
 use serde_json::json;
 use slowstart::registry;
-use slowstart_lab::columns::Kind;
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::scenario;
+use slowstart_sim::path::PathSpec;
+use slowstart_study::columns::Kind;
+use slowstart_study::scenario;
 
 /// The startups: name, source, what each does, and its parameters as JSON.
 #[pyfunction]

@@ -4,9 +4,9 @@ use crate::bad;
 use crate::table::Table;
 use pyo3::prelude::*;
 use serde_json::json;
-use slowstart_lab::columns::Kind;
 use slowstart_papers::experiment::Experiment;
 use slowstart_papers::judge;
+use slowstart_study::columns::Kind;
 
 /// Repeats experiments of papers: a row a claim, with what was claimed and measured. Ctrl-C ends it after the
 /// experiment that is computed.

@@ -6,7 +6,7 @@ use crate::table::{Table, json};
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
-use slowstart_lab::columns::{Cell, Kind};
+use slowstart_study::columns::{Cell, Kind};
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::{Plan, Run};
 use slowstart_sweep::query::{Filter, Query, batches, query as answer};

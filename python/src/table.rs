@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde::Serialize;
-use slowstart_lab::columns::{Cell, Column, Kind};
+use slowstart_study::columns::{Cell, Column, Kind};
 use slowstart_sweep::query::Answer;
 use slowstart_sweep::table::TableBuilder;
 use std::fmt::Write;

@@ -8,10 +8,10 @@ use slowstart::startup::foreign::{Event, Foreign, Host};
 use slowstart::step::{Exit, Step};
 use slowstart::units::Span;
 use slowstart::view::View;
-use slowstart_lab::engine::{Engine, Sampling};
-use slowstart_lab::eval;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_sim::engine::{Engine, Sampling};
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
+use slowstart_study::simulator;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,7 +142,7 @@ impl Transfer {
 
     /// The row of the transfer so far, as JSON.
     fn row(&self) -> PyResult<String> {
-        let row = eval::row(
+        let row = simulator::row(
             &self.study,
             &self.study.contenders[0],
             &self.engine,

@@ -3,10 +3,10 @@
 use crate::table::{Cell, Tone};
 use clap::ValueEnum;
 use slowstart::registry::Need;
-use slowstart_lab::report::decision::{Change, Decision, Difference, Figure, Standing};
-use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
-use slowstart_lab::stats::Median;
+use slowstart_study::decision::{Change, Decision, Difference, Figure, Standing};
+use slowstart_study::stats::Median;
+use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::words::{bytes, delay, number, signed, spread, two_digits};
 
 /// A column, besides the name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]

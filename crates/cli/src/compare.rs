@@ -11,12 +11,12 @@ use crate::row_output::RowWriter;
 use crate::study_args::StudyArgs;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use slowstart_lab::axis;
-use slowstart_lab::engines::Engine;
-use slowstart_lab::record::ROW_SCHEMA;
-use slowstart_lab::report::decision::CHOSEN;
-use slowstart_lab::report::study::title;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_report::study::title;
+use slowstart_study::axis;
+use slowstart_study::decision::CHOSEN;
+use slowstart_study::engines::Engine;
+use slowstart_study::record::ROW_SCHEMA;
+use slowstart_study::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

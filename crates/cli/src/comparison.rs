@@ -3,11 +3,11 @@
 use crate::columns::{Column, HARM_LEFT_OUT, notes};
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart::registry;
-use slowstart_lab::record::{Class, Others, Row};
-use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, role};
-use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{RECONSTRUCTED, marked, number, spread};
-use slowstart_lab::stats::median;
+use slowstart_study::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_study::record::{Class, Others, Row};
+use slowstart_study::stats::median;
+use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::words::{RECONSTRUCTED, marked, number, spread};
 
 /// How a comparison is sorted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -389,7 +389,7 @@ enum Intervals {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use slowstart_lab::report::decision::{Harm, Terms};
+    use slowstart_study::decision::{Harm, Terms};
 
     /// A run of `startup` with 10 MB and this time to completion.
     pub(crate) fn row(startup: &str, completion: Option<f64>) -> Row {

@@ -1,7 +1,7 @@
 //! `slowstart explain --trace`: one run as lines of numbers, one for each change that an author looks for.
 
-use slowstart_lab::record::{EventRow, Sample};
-use slowstart_lab::report::words::{number, rate};
+use slowstart_study::record::{EventRow, Sample};
+use slowstart_study::words::{number, rate};
 use std::fmt::Write;
 
 /// A sample makes a line if its window is this many times the one of the line before, or less than the
@@ -96,9 +96,9 @@ fn line(at: f64, s: &Sample, mss: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::engine::Sampling;
-    use slowstart_lab::run::Job;
-    use slowstart_lab::scenario::{Study, StudyText};
+    use slowstart_sim::engine::Sampling;
+    use slowstart_study::run::Job;
+    use slowstart_study::scenario::{Study, StudyText};
 
     fn trace(path: &str, startup: &str) -> Vec<String> {
         let text = StudyText {

@@ -3,18 +3,18 @@
 use crate::folder::Folder;
 use crate::output;
 use anyhow::Result;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::{Capture, Engine, Watched, run_jobs};
-use slowstart_lab::record::{OfRun, Row, Trace};
-use slowstart_lab::report::data::{Curve, SAMPLES};
-use slowstart_lab::report::decision::Terms;
-use slowstart_lab::report::link::PLAYGROUND;
-use slowstart_lab::report::study::{self as report, middle};
-use slowstart_lab::report::summary::label;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::Study;
-use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
+use slowstart_report::data::{Curve, SAMPLES};
+use slowstart_report::link::PLAYGROUND;
+use slowstart_report::study::{self as report, middle};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::decision::Terms;
+use slowstart_study::engines::{Capture, Engine, Watched, run_jobs};
+use slowstart_study::record::{OfRun, Row, Trace};
+use slowstart_study::run::Job;
+use slowstart_study::scenario::Study;
+use slowstart_study::split;
+use slowstart_study::summary::label;
 use std::collections::BTreeMap;
 
 /// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished,
@@ -52,7 +52,7 @@ pub(crate) fn record(
 ) -> Result<()> {
     let contender = study.contenders.iter().position(|c| {
         c.startup_name == drawn.row.startup && {
-            slowstart_lab::scenario::params(&c.startup) == drawn.row.params
+            slowstart_study::scenario::params(&c.startup) == drawn.row.params
         }
     });
     let Some(contender) = contender else { return Ok(()) };

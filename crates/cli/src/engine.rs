@@ -3,8 +3,8 @@
 use crate::interrupt::Interrupt;
 use anyhow::Result;
 use clap::Args;
-use slowstart_lab::engines::Engine;
-use slowstart_lab::scenario::StudyText;
+use slowstart_study::engines::Engine;
+use slowstart_study::scenario::StudyText;
 use std::io;
 
 /// Which engine runs a study.

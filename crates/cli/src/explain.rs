@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart::step::Exit;
 use slowstart::units::Span;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::Watched;
-use slowstart_lab::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
-use slowstart_lab::report::summary::label;
-use slowstart_lab::report::words::{bytes, number, rate};
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::StudyText;
+use slowstart_sim::engine::Sampling;
+use slowstart_study::engines::Watched;
+use slowstart_study::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
+use slowstart_study::run::Job;
+use slowstart_study::scenario::StudyText;
+use slowstart_study::summary::label;
+use slowstart_study::words::{bytes, number, rate};
 
 /// Loss events told one by one; the rest are counted.
 const TOLD: usize = 6;
@@ -385,7 +385,7 @@ fn reason(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::scenario::Study;
+    use slowstart_study::scenario::Study;
 
     fn told(path: &str, startup: &str) -> (Row, String) {
         let text = StudyText {

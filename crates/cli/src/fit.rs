@@ -8,8 +8,6 @@ use crate::replay::{passed_over, progress, warn};
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use slowstart_lab::report::words::bytes;
-use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{self, Fitted};
@@ -18,6 +16,8 @@ use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::Source;
+use slowstart_study::scenario;
+use slowstart_study::words::bytes;
 use std::path::{Path, PathBuf};
 
 /// The most paths of an ensemble: a list in a path file has at most as many items.

@@ -9,11 +9,11 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use slowstart_lab::engines::{Engine, Simulator};
-use slowstart_lab::record::{Row, Sample, Trace};
-use slowstart_lab::scenario::Study;
-use slowstart_lab::whole::WholeFile;
 use slowstart_replay::limits::LONGEST;
+use slowstart_study::engines::Engine;
+use slowstart_study::record::{Row, Sample, Trace};
+use slowstart_study::scenario::Study;
+use slowstart_study::whole::WholeFile;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -80,7 +80,7 @@ fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Str
     }
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     for (engine, study) in studies {
-        let name = if engine.name() == Simulator::NAME { "" } else { engine.name() };
+        let name = if engine.name() == slowstart_study::measured::SIMULATOR { "" } else { engine.name() };
         write!(hash, "{name}{study:?}").expect("hashing does not fail");
     }
     format!("{:016x}", hash.0)

@@ -10,17 +10,17 @@ use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::{Engine, Part, Simulator, Watched, run_jobs};
-use slowstart_lab::harm;
-use slowstart_lab::record::Row;
-use slowstart_lab::report::decision::{Decision, Harm, Terms};
-use slowstart_lab::report::study::{self as report, caveats, title};
-use slowstart_lab::report::summary::Measure;
-use slowstart_lab::report::verdict;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{self, Study};
-use slowstart_lab::split;
+use slowstart_report::study::{self as report, caveats, title};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::decision::{Decision, Harm, Terms};
+use slowstart_study::engines::{Engine, Part, Watched, run_jobs};
+use slowstart_study::harm;
+use slowstart_study::record::Row;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{self, Study};
+use slowstart_study::split;
+use slowstart_study::summary::Measure;
+use slowstart_study::verdict::verdict;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -372,7 +372,7 @@ impl How {
 
 /// Why what a startup does to another flow is not measured.
 fn unmeasured(engine: &dyn Engine, study: &Study) -> Option<&'static str> {
-    if engine.name() == Simulator::NAME {
+    if engine.name() == slowstart_study::measured::SIMULATOR {
         harm::unable(study)
     } else {
         Some("only the simulator measures it")

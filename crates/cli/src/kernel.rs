@@ -153,7 +153,7 @@ impl Load {
             spec.memory.set_prefixes(text)?;
         }
         spec.memory.by_cgroup = self.memory_by == "cgroup";
-        let lifetime = slowstart_lab::scenario::time("--memory-lifetime", &self.memory_lifetime)?;
+        let lifetime = slowstart_study::scenario::time("--memory-lifetime", &self.memory_lifetime)?;
         spec.memory.lifetime = Duration::from_nanos(lifetime.0);
         Ok(())
     }

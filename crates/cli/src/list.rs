@@ -9,9 +9,9 @@ use slowstart::param::ParamValue;
 use slowstart::registry;
 use slowstart::startup::not_implemented::NOT_IMPLEMENTED;
 use slowstart_engines::ENGINES;
-use slowstart_lab::path::{PATH_KEYS, PathSpec};
-use slowstart_lab::record::Param;
-use slowstart_lab::tcp::profile::{Knob, Profile};
+use slowstart_sim::path::{PATH_KEYS, PathSpec};
+use slowstart_sim::tcp::profile::{Knob, Profile};
+use slowstart_study::record::Param;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 

@@ -5,10 +5,10 @@ use crate::comparison::View;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use slowstart::registry::Need;
-use slowstart_lab::record::Row;
-use slowstart_lab::report::decision::{Change, Decision, Difference, Figure, Harm, Standing, Terms, role};
-use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{RECONSTRUCTED, list, marked, number, signed};
+use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, Standing, Terms, role};
+use slowstart_study::record::Row;
+use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::words::{RECONSTRUCTED, list, marked, number, signed};
 
 /// The paths over which `slowstart compare` without one compares: those that differ in what decides.
 pub(crate) const COMMON: [&str; 7] =

@@ -4,7 +4,7 @@ use crate::output::{color, print, width, wrap};
 use crate::table::{Align, Cell, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use slowstart_lab::whole::WholeFile;
+use slowstart_study::whole::WholeFile;
 use slowstart_trial::page::{effect_text, unit, value_text};
 use slowstart_trial::pool_page::{heterogeneity_text, pooled_html};
 use slowstart_trial::{Measure, Pooled, Server, Statistics, pool};

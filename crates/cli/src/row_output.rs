@@ -5,7 +5,7 @@ use crate::output::print;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
-use slowstart_lab::columns::{Column, columns};
+use slowstart_study::columns::{Column, columns};
 use std::io::{self, Stdout};
 use std::path::PathBuf;
 
@@ -97,7 +97,7 @@ fn broken(e: csv::Error) -> anyhow::Error {
 mod parquet {
     use anyhow::Result;
     use serde_json::Value;
-    use slowstart_lab::columns::columns;
+    use slowstart_study::columns::columns;
     use slowstart_sweep::table::ParquetFile;
     use std::path::Path;
 

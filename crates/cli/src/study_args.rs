@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use slowstart_lab::scenario::{Key, KeyKind, StudyText};
+use slowstart_study::scenario::{Key, KeyKind, StudyText};
 
 /// The arguments of a study but its path and engine: one for each key.
 pub(crate) type StudyArgs = KeyArgs<true>;

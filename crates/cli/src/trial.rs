@@ -184,7 +184,7 @@ impl TrialArgs {
         })?;
         let stratify = self.stratify.as_deref().map_or(Some(Stratify::default()), Stratify::parse);
         let time = |key: &str, text: &Option<String>| -> Result<Option<Duration>> {
-            let span = text.as_deref().map(|t| slowstart_lab::scenario::time(key, t)).transpose()?;
+            let span = text.as_deref().map(|t| slowstart_study::scenario::time(key, t)).transpose()?;
             Ok(span.map(|s| Duration::from_nanos(s.0)))
         };
         let every = time("--every", &Some(self.every.clone()))?.unwrap_or(CHECK);

@@ -33,7 +33,7 @@ impl Vectors {
         let named = |name: &String| {
             registry::named(name).with_context(|| {
                 let known: Vec<&str> = registry::all().map(|e| e.name).collect();
-                let hint = slowstart_lab::suggest::did_you_mean(name, &known);
+                let hint = slowstart_sim::suggest::did_you_mean(name, &known);
                 anyhow!("startup: found {name:?}{hint}, expected a name that `slowstart list startups` shows")
             })
         };
@@ -43,7 +43,7 @@ impl Vectors {
             self.startups.iter().map(named).collect::<Result<Vec<_>>>()?
         };
         let mut out = BufWriter::new(io::stdout().lock());
-        slowstart_lab::vectors::write(&all, &mut out)?;
+        slowstart_study::vectors::write(&all, &mut out)?;
         Ok(out.flush()?)
     }
 }

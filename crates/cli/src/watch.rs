@@ -93,7 +93,7 @@ impl Watch {
         let until = self
             .duration
             .as_deref()
-            .map(|d| slowstart_lab::scenario::time("duration", d))
+            .map(|d| slowstart_study::scenario::time("duration", d))
             .transpose()?
             .map(|d| signals::now() + Duration::from_nanos(d.0));
         let listener =

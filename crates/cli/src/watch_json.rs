@@ -188,12 +188,12 @@ mod conform;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::schema as schemas;
     use slowstart_linux::{ExitReason, Kind};
     use slowstart_replay::analysis::{Findings, Keep};
     use slowstart_replay::events::replay;
     use slowstart_replay::observer::Candidate;
     use slowstart_replay::transfer::Transfer;
+    use slowstart_study::schema as schemas;
     use std::path::Path;
 
     const PEER: &str = "2001:db8::7";

@@ -101,7 +101,7 @@ const QUICK: [&str; 6] =
 fn json_is_rows_and_nothing_else() {
     let out = slowstart(&[&QUICK[..], &["--all", "--json"]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
-    let rows: Vec<slowstart_lab::record::Row> =
+    let rows: Vec<slowstart_study::record::Row> =
         text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
     assert_eq!(rows.len(), 3 * slowstart::registry::all().count());
     assert!(rows.iter().all(|r| r.schema == 1 && r.completion_s.is_some() && r.goodput_bps < 20_000_000));
@@ -191,7 +191,7 @@ fn shipped_studies_are_sound() {
     let studies: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "toml")).collect();
     assert!(studies.len() >= 2);
     for file in studies {
-        slowstart_lab::scenario::Study::load(&file).unwrap_or_else(|e| panic!("{e}"));
+        slowstart_study::scenario::Study::load(&file).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 

@@ -3,8 +3,8 @@
 
 use slowstart::registry;
 use slowstart::step::Exit;
-use slowstart_lab::path::queue::Discipline;
-use slowstart_lab::scenario::StudyText;
+use slowstart_sim::path::queue::Discipline;
+use slowstart_study::scenario::StudyText;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;

@@ -154,7 +154,7 @@ fn a_full_disk_leaves_whole_lines() {
         assert_eq!(out.status.code(), Some(2), "{blocks}: {}", text(&out.stderr));
         let kept = rows(&dir);
         assert!(kept.is_empty() || kept.ends_with('\n'), "{blocks}: half a line");
-        assert!(kept.lines().all(|l| serde_json::from_str::<slowstart_lab::record::Row>(l).is_ok()));
+        assert!(kept.lines().all(|l| serde_json::from_str::<slowstart_study::record::Row>(l).is_ok()));
         assert_eq!(leftovers(&dir), 0, "{blocks}");
         // With room, it goes on.
         assert!(study(&dir, &[]).status.success(), "{blocks}");
@@ -258,7 +258,7 @@ fn a_study_without_memory_is_continued_to_the_same_bytes() {
             .expect("prlimit");
         failed += u32::from(!out.status.success());
         let kept = fs::read_to_string(dir.join("results.jsonl")).unwrap_or_default();
-        let whole = kept.lines().filter(|l| serde_json::from_str::<slowstart_lab::record::Row>(l).is_ok());
+        let whole = kept.lines().filter(|l| serde_json::from_str::<slowstart_study::record::Row>(l).is_ok());
         // A process that is aborted may leave its last line cut; the next one removes it.
         assert!(whole.count() + 1 >= kept.lines().count(), "{bytes} bytes");
     }

@@ -4,14 +4,14 @@ mod conform;
 
 use conform::conform;
 use serde_json::Value;
-use slowstart_lab::columns::{Kind, columns};
-use slowstart_lab::record::{
-    EVENT_SCHEMA, EventRow, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Sample as SampleOfRun,
-};
-use slowstart_lab::schema::{fields, hold, text};
 use slowstart_league::game::{GAME_SCHEMA, GameRow};
 use slowstart_replay::fit::{self, FIT_SCHEMA};
 use slowstart_replay::transfer::{self, TRANSFER_SCHEMA, Transfer};
+use slowstart_study::columns::{Kind, columns};
+use slowstart_study::record::{
+    EVENT_SCHEMA, EventRow, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Sample as SampleOfRun,
+};
+use slowstart_study::schema::{fields, hold, text};
 use slowstart_suite::report::REPORT_SCHEMA;
 use slowstart_suite::run::Report;
 use slowstart_trial::{ConnectionRow, Pooled, TrialResult};
@@ -146,7 +146,7 @@ fn a_report_of_the_suite_conforms() {
 /// known.
 #[test]
 fn a_row_that_is_none_is_found() {
-    let line = slowstart_lab::record::GOLDEN_ROWS.lines().next().expect("a row");
+    let line = slowstart_study::record::GOLDEN_ROWS.lines().next().expect("a row");
     let row: Value = serde_json::from_str(line).expect("JSON");
     let schema: Value = serde_json::from_str(ROW_SCHEMA).expect("JSON");
     let refused = |change: fn(&mut Value)| {

@@ -164,11 +164,11 @@ fn two_results_are_compared() {
 #[test]
 fn keys_and_knobs_are_listed() {
     let keys = printed(&["list", "path-keys"]);
-    for key in slowstart_lab::path::PATH_KEYS {
+    for key in slowstart_sim::path::PATH_KEYS {
         assert!(keys.contains(key.name) && keys.contains(key.about), "{}", key.name);
     }
     let knobs = printed(&["list", "knobs"]);
-    for k in slowstart_lab::tcp::profile::Profile::KNOBS {
+    for k in slowstart_sim::tcp::profile::Profile::KNOBS {
         assert!([k.name, k.expects, k.about].iter().all(|t| knobs.contains(t)), "{}", k.name);
     }
     let all: serde_json::Value = serde_json::from_str(&printed(&["list", "--all", "--json"])).expect("JSON");

@@ -1,9 +1,10 @@
 //! The list of engines, by name. A program that runs studies takes its engines from here, each by one entry
 //! of [`ENGINES`].
 
-use slowstart_lab::engines::{Engine, EngineError, Simulator};
-use slowstart_lab::scenario::StudyText;
-use slowstart_lab::suggest::did_you_mean;
+use slowstart_sim::suggest::did_you_mean;
+use slowstart_study::engines::{Engine, EngineError};
+use slowstart_study::scenario::StudyText;
+use slowstart_study::simulator::Simulator;
 use std::fmt;
 
 /// Makes an engine from the settings after its name, which may be empty.
@@ -69,7 +70,7 @@ fn without_settings<E: Engine + 'static>(engine: E, settings: &str) -> Result<Bo
 /// Every engine. The first is the default; the first QUIC stack is that of the name `quic`.
 pub const ENGINES: &[Entry] = &[
     Entry {
-        name: Simulator::NAME,
+        name: slowstart_study::measured::SIMULATOR,
         about: "the simulator, at virtual time",
         make: Ok(|settings| without_settings(Simulator, settings)),
     },
@@ -135,5 +136,5 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
 /// # Errors
 /// Those of [`named`].
 pub fn of(given: Option<&str>, text: &StudyText) -> Result<Box<dyn Engine>, EngineError> {
-    named(given.or(text.engine.as_deref()).unwrap_or(Simulator::NAME))
+    named(given.or(text.engine.as_deref()).unwrap_or(slowstart_study::measured::SIMULATOR))
 }

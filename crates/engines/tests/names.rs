@@ -1,7 +1,7 @@
 //! Engines by name: what is found, what is refused, and which goes first.
 
 use slowstart_engines::{ENGINES, named, of};
-use slowstart_lab::scenario::StudyText;
+use slowstart_study::scenario::StudyText;
 
 #[test]
 fn names_are_found_or_refused() {

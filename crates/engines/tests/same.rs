@@ -2,11 +2,11 @@
 //! and that what has one meaning agrees. The kernel is skipped where it cannot run.
 
 use slowstart_engines::{ENGINES, named};
-use slowstart_lab::engines::Watched;
-use slowstart_lab::measured::Measured;
-use slowstart_lab::record::{Class, Row};
-use slowstart_lab::run::Job;
-use slowstart_lab::validate::kernel::Cell;
+use slowstart_study::cells::Cell;
+use slowstart_study::engines::Watched;
+use slowstart_study::measured::Measured;
+use slowstart_study::record::{Class, Row};
+use slowstart_study::run::Job;
 use std::collections::BTreeSet;
 
 /// Slow start, ended by loss, and Reno: the window after the reduction is half of the one before it.

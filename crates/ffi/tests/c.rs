@@ -284,7 +284,7 @@ fn play(c: &C, f: &slowstart_facts, line: &Value) -> i32 {
 fn every_vector_has_the_same_states() {
     let mut out = Vec::new();
     let all: Vec<_> = slowstart::registry::all().collect();
-    slowstart_lab::vectors::write(&all, &mut out).expect("memory");
+    slowstart_study::vectors::write(&all, &mut out).expect("memory");
     let text = String::from_utf8(out).expect("JSON");
     let (mut c, mut known, mut case, mut events) = (None, serde_json::Map::new(), String::new(), 0);
     for line in text.lines() {

@@ -1,9 +1,9 @@
 //! Controllers in C that run in the simulator.
 
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::record::Row;
-use slowstart_lab::run::Outcome;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::record::Row;
+use slowstart_study::run::Outcome;
+use slowstart_study::scenario::{Study, StudyText};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -2,7 +2,7 @@
 //! stack and all parameters of startups.
 //!
 //! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything
-//! that the keys accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KNOBS`] decide what
+//! that the keys accept. [`PATH_KEYS`](slowstart_sim::path::PATH_KEYS) and [`Profile::KNOBS`] decide what
 //! there is: a test fails for a key that is neither drawn here nor in [`LEFT_OUT`].
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use arbitrary::{Result, Unstructured};
 use slowstart::avoidance;
 use slowstart::param::{ParamError, ParamValue};
 use slowstart::registry::{self, Algorithm};
-use slowstart_lab::scenario::StudyText;
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::tcp::profile::Profile;
+use slowstart_study::scenario::StudyText;
 
 /// Keys of a path that are texts, name files, or stand for another path.
 pub const LEFT_OUT: [&str; 7] = ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace"];
@@ -306,7 +306,7 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::path::PATH_KEYS;
+    use slowstart_sim::path::PATH_KEYS;
     use std::collections::BTreeSet;
 
     /// A parameter that never gets a value would not be drawn at all.

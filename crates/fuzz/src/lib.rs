@@ -14,16 +14,16 @@ use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::startup::REGISTRY;
 use slowstart::units::{Bytes, Instant};
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::Study;
 use slowstart_packetdrill::{parse, run};
 use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, read};
+use slowstart_sim::engine::Sampling;
+use slowstart_sim::path::PathSpec;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::Study;
 
 /// A target: reads any bytes, and returns true if they said something to it.
 pub type Target = fn(&[u8]) -> bool;

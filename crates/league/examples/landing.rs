@@ -5,9 +5,10 @@
 //!     cargo run --release -p slowstart-league --example landing -- SEED CASES docs/evidence/landing.svg
 
 use rayon::prelude::*;
-use slowstart_lab::engines::{EngineError, Simulator};
 use slowstart_league::game::{self, GameRow};
 use slowstart_league::population::{self, Case};
+use slowstart_study::engines::EngineError;
+use slowstart_study::simulator::Simulator;
 use std::fmt::Write as _;
 
 /// Exit rules, each with what must be set where the landing is another than its own.

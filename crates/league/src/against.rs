@@ -2,7 +2,7 @@
 
 use crate::game::GameRow;
 use crate::score::{self, Measure};
-use slowstart_lab::stats::{self, Median};
+use slowstart_study::stats::{self, Median};
 use std::collections::BTreeMap;
 use thiserror::Error;
 

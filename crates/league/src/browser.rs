@@ -29,7 +29,7 @@
 //!   ms, log-uniform (ours).
 
 use slowstart::units::Span;
-use slowstart_lab::random::{self, Stream};
+use slowstart_sim::random::{self, Stream};
 
 /// What the browser writes at once.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ fn body(r: &mut Stream) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::path::PathSpec;
+    use slowstart_sim::path::PathSpec;
 
     const SEED: u64 = 7;
 

@@ -4,15 +4,16 @@ use crate::oracle::{self, Write};
 use crate::population::{Case, Load};
 use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::app::Kind;
-use slowstart_lab::engine::{Direction, FlowId, FlowSpec, Sampling};
-use slowstart_lab::engines::{Engine, EngineError, Part, Refusal, Watched};
-use slowstart_lab::eval;
-use slowstart_lab::measured::{Identity, Measured, PacketSize};
-use slowstart_lab::random::Stream;
-use slowstart_lab::record::{Class, MILESTONES, Others, Row};
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Contender, Study, StudyText};
+use slowstart_sim::app::Kind;
+use slowstart_sim::engine::{Direction, FlowId, FlowSpec, Sampling};
+use slowstart_sim::random::Stream;
+use slowstart_sim::trace::MILESTONES;
+use slowstart_study::engines::{Engine, EngineError, Part, Refusal, Watched};
+use slowstart_study::measured::{Identity, Measured, PacketSize};
+use slowstart_study::record::{Class, Others, Row};
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Contender, Study, StudyText};
+use slowstart_study::simulator;
 use std::collections::BTreeMap;
 
 /// The version of the schema of rows.
@@ -200,7 +201,7 @@ fn drive(
         }
     } else if engine.flows.iter().any(|f| f.truth.impact.is_some()) {
         engine.run(start + harmed);
-        harm = eval::measured(study, &engine, 0).others;
+        harm = simulator::measured(study, &engine, 0).others;
     }
     if engine.flows[0].truth.completed.is_none() {
         engine.complete(end);
@@ -211,7 +212,7 @@ fn drive(
         // The goodput of clients that think is no measure of what they could have had.
         harm.goodput_dip = None;
     }
-    (eval::measured(study, &engine, 0), harm, fairness)
+    (simulator::measured(study, &engine, 0), harm, fairness)
 }
 
 /// The row of a case, with what was observed of its flow.

@@ -18,8 +18,8 @@
 //! therefore how startups differ in regret, not how far they are from 1.
 
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::measured::PacketSize;
-use slowstart_lab::path::Path;
+use slowstart_sim::path::Path;
+use slowstart_study::measured::PacketSize;
 
 /// A write of the application: when, after the flow's begin, and how many bytes.
 pub type Write = (Span, u64);
@@ -69,7 +69,7 @@ fn link_time(path: &Path, from: Instant, bytes: u64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::path::PathSpec;
+    use slowstart_sim::path::PathSpec;
 
     const PACKET: PacketSize = PacketSize { payload: 1448, wire: 1500 };
     const AT_ONCE: &[Write] = &[(Span::ZERO, u64::MAX >> 2)];

@@ -8,8 +8,8 @@ use crate::reference;
 use crate::score::{self, Measure};
 use crate::sheet::{self, LEGEND, Sheet};
 use maud::{Markup, html};
-use slowstart_lab::report::chart::{Axis, Chart, Dot};
-use slowstart_lab::report::{Script, document};
+use slowstart_report::chart::{Axis, Chart, Dot};
+use slowstart_report::{Script, document};
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]

@@ -4,7 +4,7 @@
 //! A property that a simulator does not know yet has no line here; a new one is one more entry of `FEATURES`,
 //! with a stream of random numbers of its own, so that the properties drawn before stay as they were.
 
-use slowstart_lab::random::Stream;
+use slowstart_sim::random::Stream;
 use std::fmt::Write;
 
 /// A property that some of the paths have.
@@ -252,7 +252,7 @@ pub fn bursty(seed: u64, of: &Ranges) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::path::PathSpec;
+    use slowstart_sim::path::PathSpec;
 
     #[test]
     fn every_random_path_is_one_that_loads() {

@@ -2,8 +2,8 @@
 
 use crate::path::{self, Ranges};
 use slowstart::units::Span;
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::random::{self, Stream};
+use slowstart_sim::path::PathSpec;
+use slowstart_sim::random::{self, Stream};
 use std::collections::BTreeMap;
 
 /// A population of cases.

@@ -5,9 +5,9 @@ use crate::game::GameRow;
 use crate::score::{Measure, startups};
 use crate::sheet::{ABSENT, Sheet};
 use slowstart::registry::{self, Need};
-use slowstart_lab::report::decision::{Change, Difference, lost, relative};
-use slowstart_lab::report::order::Order;
-use slowstart_lab::report::words::{marked, signed};
+use slowstart_study::decision::{Change, Difference, lost, relative};
+use slowstart_study::order::Order;
+use slowstart_study::words::{marked, signed};
 
 /// What startups are compared with, and by which margin.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -23,7 +23,7 @@
 use crate::game::GameRow;
 use crate::score::figure;
 use crate::sheet::{ABSENT, Sheet, mean};
-use slowstart_lab::report::words::marked;
+use slowstart_study::words::marked;
 
 /// A class of reference senders.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

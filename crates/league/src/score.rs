@@ -1,8 +1,8 @@
 //! The measures of a startup over many cases, their intervals, and the Pareto front.
 
 use crate::game::GameRow;
-use slowstart_lab::record::Class;
-use slowstart_lab::stats::{self, Median};
+use slowstart_study::record::Class;
+use slowstart_study::stats::{self, Median};
 
 /// A measure of a case.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

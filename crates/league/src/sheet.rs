@@ -2,8 +2,8 @@
 
 use crate::against::Difference;
 use crate::score::{Measure, Score, front};
-use slowstart_lab::report::words::{marked, number};
-use slowstart_lab::stats::Median;
+use slowstart_study::stats::Median;
+use slowstart_study::words::{marked, number};
 
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 //! `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
 
 use rayon::prelude::*;
-use slowstart_lab::engines::Simulator;
-use slowstart_lab::record::Class;
 use slowstart_league::game::{self, GameRow};
 use slowstart_league::population;
 use slowstart_league::rank::{self, Terms};
 use slowstart_league::{score, sheet};
+use slowstart_study::record::Class;
+use slowstart_study::simulator::Simulator;
 use std::sync::OnceLock;
 
 const STARTUPS: [&str; 4] = ["standard", "hystart++", "search", "rate-bound"];

@@ -8,8 +8,8 @@
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use serde_json::{Value, json};
 use slowstart::units::{Bytes, Rate, Span};
-use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{CLIENT, DirectionStats, Emulation, Lateness, SERVER};
+use slowstart_sim::path::PathSpec;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

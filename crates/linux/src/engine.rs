@@ -6,10 +6,10 @@ use crate::load::Spec;
 use crate::study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
 use crate::table::{Control, TABLE};
 use slowstart::units::{Bytes, Span};
-use slowstart_lab::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
-use slowstart_lab::report::words;
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Contender, Study};
+use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Contender, Study};
+use slowstart_study::words;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -194,7 +194,7 @@ fn duration(span: Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::scenario::StudyText;
+    use slowstart_study::scenario::StudyText;
 
     fn study(path: &str, size: Option<&str>, duration: Option<&str>, startups: &[&str]) -> Study {
         let text = StudyText {

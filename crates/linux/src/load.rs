@@ -42,7 +42,7 @@ pub struct Spec {
 impl Spec {
     /// Parses `name:key=value,...` and the name of an avoidance, `cubic` or `reno`.
     pub fn read(startup: &str, avoidance: &str) -> Result<Self, KernelError> {
-        let (name, algorithm) = slowstart_lab::scenario::algorithm("startup", startup)
+        let (name, algorithm) = slowstart_study::scenario::algorithm("startup", startup)
             .map_err(|e| KernelError::refused(startup, e.to_string()))?;
         let params = startup.split_once(':').map_or("", |(_, p)| p);
         let given = params.split(',').filter_map(|p| p.split_once('=')).map(|(k, _)| k.to_string()).collect();

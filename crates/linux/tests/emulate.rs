@@ -5,10 +5,10 @@ mod common;
 use common::Net;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use slowstart::units::{Bytes, Instant, Rate, Span};
-use slowstart_lab::path::{Kind, PathSpec};
 use slowstart_linux::emulate::{
     CLIENT, DirectionStats, Emulation, SERVER, possible, remove_stale_namespaces,
 };
+use slowstart_sim::path::{Kind, PathSpec};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;

@@ -9,9 +9,9 @@ use nix::sys::socket::{
     sockopt::{Linger, TcpCongestion},
 };
 use slowstart::units::Span;
-use slowstart_lab::path::{Kind as PacketKind, PathSpec};
 use slowstart_linux::emulate::{CLIENT, Emulation, Report, SERVER};
 use slowstart_linux::{Facts, Held, Kind, Memory, MemoryEntry, MemoryScope, Spec, Verb, load_as};
+use slowstart_sim::path::{Kind as PacketKind, PathSpec};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{Read, Write};

@@ -20,9 +20,9 @@ use nix::sys::socket::{
     sockopt::{Linger, TcpCongestion},
 };
 use slowstart::registry::Algorithm;
-use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{Emulation, SERVER};
 use slowstart_linux::{ExitReason, Facts, Held, Kind, Spec, Verb, load_as};
+use slowstart_sim::path::PathSpec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

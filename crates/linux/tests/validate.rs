@@ -3,11 +3,12 @@
 
 mod common;
 
-use slowstart_lab::engines::{Engine, Simulator};
-use slowstart_lab::scenario::Study;
-use slowstart_lab::validate::kernel::{Cell, Ran, compare};
 use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{Kernel, Verb};
+use slowstart_study::cells::{Cell, Ran, compare};
+use slowstart_study::engines::Engine;
+use slowstart_study::scenario::Study;
+use slowstart_study::simulator::Simulator;
 
 /// The runs of a cell in the simulator.
 fn simulated(cell: &Cell) -> Vec<Ran> {

@@ -4,11 +4,11 @@ use slowstart::avoidance;
 use slowstart::control::{Checked, Composed};
 use slowstart::registry::AnyController;
 use slowstart::units::Bytes;
-use slowstart_lab::engine::Control;
-use slowstart_lab::scenario;
-use slowstart_lab::tcp::ecn::EcnRule;
-use slowstart_lab::tcp::endpoint::Endpoint;
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::engine::Control;
+use slowstart_sim::tcp::ecn::EcnRule;
+use slowstart_sim::tcp::endpoint::Endpoint;
+use slowstart_sim::tcp::profile::Profile;
+use slowstart_study::scenario;
 
 use crate::queue::Queue;
 

@@ -2,9 +2,9 @@
 
 use crate::Fault;
 use slowstart::units::Span;
-use slowstart_lab::path::Ecn;
-use slowstart_lab::tcp::accecn::EcnOption;
-use slowstart_lab::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
+use slowstart_sim::path::Ecn;
+use slowstart_sim::tcp::accecn::EcnOption;
+use slowstart_sim::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
 
 /// The longest time that an event may give: a day, so that a script's retransmissions stay bounded.
 const LONGEST: Span = Span::secs(86_400);
@@ -357,7 +357,7 @@ fn packet(text: &str) -> Result<Packet, String> {
             'W' => CWR,
             'A' => AE,
             // The value of the ACE field.
-            '0'..='7' => slowstart_lab::tcp::ecn::ace_flags(c as u8 - b'0'),
+            '0'..='7' => slowstart_sim::tcp::ecn::ace_flags(c as u8 - b'0'),
             _ => return Err(format!("expected flags of SFRP.EWA or a digit up to 7, found `{c}`")),
         };
     }

@@ -6,8 +6,8 @@ use crate::host::Host;
 use crate::parse::{Event, Packet, Script, What, When};
 use crate::socket::Sockets;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::Ecn;
-use slowstart_lab::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, Segment};
+use slowstart_sim::path::Ecn;
+use slowstart_sim::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 

@@ -3,11 +3,11 @@
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::{HostQueue, Limit};
-use slowstart_lab::engine::Control;
-use slowstart_lab::path::Interface;
-use slowstart_lab::tcp::endpoint::{Endpoint, State};
-use slowstart_lab::tcp::segment::{ACK, RST, Segment};
-use slowstart_lab::tcp::sender::Phase;
+use slowstart_sim::engine::Control;
+use slowstart_sim::path::Interface;
+use slowstart_sim::tcp::endpoint::{Endpoint, State};
+use slowstart_sim::tcp::segment::{ACK, RST, Segment};
+use slowstart_sim::tcp::sender::Phase;
 use std::collections::BTreeSet;
 
 use crate::expr::Names;

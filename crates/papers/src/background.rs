@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::app;
-use slowstart_lab::engine::{Direction, FlowSpec};
-use slowstart_lab::random::Stream;
-use slowstart_lab::scenario::{Contender, Study, StudyError};
+use slowstart_sim::app;
+use slowstart_sim::engine::{Direction, FlowSpec};
+use slowstart_sim::random::Stream;
+use slowstart_study::scenario::{Contender, Study, StudyError};
 
 /// Background flows, in each direction.
 #[derive(Clone, Debug, Deserialize)]
@@ -62,7 +62,7 @@ pub(crate) fn stated_jitter(path: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::scenario::StudyText;
+    use slowstart_study::scenario::StudyText;
 
     #[test]
     fn the_offered_load_is_that_of_the_file() {

@@ -3,7 +3,7 @@
 use crate::measure::Measure;
 use crate::statistic::{self, Statistic};
 use serde::Deserialize;
-use slowstart_lab::stats;
+use slowstart_study::stats;
 use std::collections::BTreeMap;
 
 /// The verdict on a claim.

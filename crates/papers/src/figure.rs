@@ -2,11 +2,11 @@
 
 use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
-use slowstart_lab::record::{Row, Sample};
-use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
-use slowstart_lab::report::data::{self, Curve, Data, More, Unit};
-use slowstart_lab::report::figure::{Figure, Figures};
-use slowstart_lab::report::live;
+use slowstart_report::chart::{Axis, Chart, Key, Point};
+use slowstart_report::data::{self, Curve, Data, More, Unit};
+use slowstart_report::figure::{Figure, Figures};
+use slowstart_report::live;
+use slowstart_study::record::{Row, Sample};
 
 fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
     match draw {

@@ -4,7 +4,7 @@ use crate::claim::{Claim, Verdict};
 use crate::experiment::Experiment;
 use crate::result::RunResult;
 use crate::statistic::{Statistic, statistic};
-use slowstart_lab::report::words;
+use slowstart_study::words;
 
 /// A measured value with its 95 % interval.
 #[derive(Clone, Debug, PartialEq)]

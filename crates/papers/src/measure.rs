@@ -7,8 +7,8 @@ use crate::spectrum;
 use crate::web;
 use serde::Deserialize;
 use slowstart::step::Exit;
-use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::record::{Class, Row, Sample};
+use slowstart_study::measured::{self, Ended};
+use slowstart_study::record::{Class, Row, Sample};
 use std::str::FromStr;
 
 /// A measure: a name, with numbers after a colon if it needs them (`utilisation:10,70`). Times are in seconds
@@ -254,7 +254,7 @@ impl FromStr for Measure {
 }
 
 /// Width of the bins of bytes delivered, seconds.
-const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
+const BIN_S: f64 = slowstart_sim::engine::BIN.0 as f64 / 1e9;
 
 fn flag(yes: bool) -> f64 {
     f64::from(u8::from(yes))
@@ -280,7 +280,7 @@ fn by_bins(result: &RunResult, row: &Row, bins: usize, extra: usize) -> Option<C
         Some(at) => Ended { at, by_congestion: false },
         None => Ended { at: f64::INFINITY, by_congestion: true },
     };
-    Some(eval::class(Some(ended), Some(full), None))
+    Some(measured::class(Some(ended), Some(full), None))
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -449,7 +449,7 @@ impl Measure {
             }
             Self::RecoveryS => {
                 let from = result.events.iter().find(|e| e.what == "loss")?.time_s;
-                let over = |e: &&slowstart_lab::record::EventRow| e.what == "recovered" && e.time_s > from;
+                let over = |e: &&slowstart_study::record::EventRow| e.what == "recovered" && e.time_s > from;
                 let end = start + row.duration_s;
                 Some(result.events.iter().find(over).map_or(end, |e| e.time_s) - from)
             }

@@ -9,9 +9,10 @@ use crate::result::RunResult;
 use crate::statistic::statistic;
 use crate::web_figures;
 use maud::{Markup, html};
-use slowstart_lab::record::Class;
-use slowstart_lab::report::{Script, document, words};
-use slowstart_lab::stats;
+use slowstart_report::{Script, document};
+use slowstart_study::record::Class;
+use slowstart_study::stats;
+use slowstart_study::words;
 
 /// The runs of each startup in each study, in the order of the runs.
 fn groups(results: &[RunResult]) -> Vec<Vec<&RunResult>> {

@@ -3,7 +3,7 @@
 use crate::bins::Ack;
 use crate::web::WebResult;
 use serde::Deserialize;
-use slowstart_lab::record::{EventRow, Row, Sample};
+use slowstart_study::record::{EventRow, Row, Sample};
 
 /// A quantity that a page draws over time, one line for each startup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]

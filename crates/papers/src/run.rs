@@ -7,15 +7,16 @@ use crate::bins::Ack;
 use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
 use crate::result::{ChartKind, RunResult};
 use slowstart::units::Instant;
-use slowstart_lab::engine::{Direction, Engine, Sampling};
-use slowstart_lab::engines::{EngineError, Watched};
-use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::record::{ExitRow, Row, Sample};
-use slowstart_lab::run::{Job, in_order};
-use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::kernlog;
 use slowstart_replay::observer::Candidate;
+use slowstart_sim::engine::{Direction, Engine, Sampling};
+use slowstart_study::engines::{EngineError, Watched};
+use slowstart_study::measured::{self, Ended};
+use slowstart_study::record::{ExitRow, Row, Sample, Trace};
+use slowstart_study::run::{Job, in_order};
+use slowstart_study::scenario;
+use slowstart_study::simulator;
 use std::fmt::Write;
 
 /// Number of samples of a run.
@@ -65,7 +66,7 @@ impl AckLog {
 fn run_elsewhere(
     cell: &Cell,
     run: u32,
-    engine: &dyn slowstart_lab::engines::Engine,
+    engine: &dyn slowstart_study::engines::Engine,
     study: &scenario::Study,
 ) -> Result<RunResult, EngineError> {
     let watched = Watched::samples(Sampling::Every(study.duration / SAMPLES));
@@ -139,11 +140,13 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
         engine.complete(end);
     }
     let contender = |i: usize| if i == 0 { &study.contenders[0] } else { &study.against[i - 1].contender };
-    let rows: Vec<Row> =
-        (0..=study.against.len()).map(|i| eval::row(&study, contender(i), &engine, i, run, seed)).collect();
+    let rows: Vec<Row> = (0..=study.against.len())
+        .map(|i| simulator::row(&study, contender(i), &engine, i, run, seed))
+        .collect();
     let at = |t: Instant| t.since(Instant::ZERO).as_secs_f64();
     let mut flows: Vec<Vec<Sample>> = vec![Vec::new(); rows.len()];
-    for s in std::mem::take(&mut engine.trace.samples) {
+    let trace = Trace::from(std::mem::take(&mut engine.trace));
+    for s in trace.samples {
         flows[s.flow as usize].push(s);
     }
     let samples = flows.remove(0);
@@ -159,7 +162,7 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
         stalls: engine.flows[0].ends[engine.flows[0].sender()].tx.counters.stalls,
         samples,
         beside: flows.into_iter().filter(|s| !s.is_empty()).collect(),
-        events: std::mem::take(&mut engine.trace.events).into_iter().filter(|e| e.flow == 0).collect(),
+        events: trace.events.into_iter().filter(|e| e.flow == 0).collect(),
         acks: log.acks,
         charts: cell.charts.clone(),
         web: None,
@@ -215,11 +218,11 @@ fn offline_results(
                 cwnd_bytes: e.exit_cwnd.0,
                 inflight_bytes: e.inflight.0,
             });
-            row.class = eval::class(Some(Ended::from(&e)), capacity, first_loss);
+            row.class = measured::class(Some(Ended::from(&e)), capacity, first_loss);
             let by_heuristic =
                 row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
             row.class_by_heuristic =
-                by_heuristic.map(|c| eval::class(Some(Ended::from(&e)), Some(c), first_loss));
+                by_heuristic.map(|c| measured::class(Some(Ended::from(&e)), Some(c), first_loss));
         }
         result
     };

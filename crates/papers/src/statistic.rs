@@ -1,7 +1,7 @@
 //! Statistics over runs, with 95 % intervals.
 
 use serde::Deserialize;
-use slowstart_lab::stats;
+use slowstart_study::stats;
 
 /// The statistic of the values of several runs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]

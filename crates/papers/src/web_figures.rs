@@ -5,9 +5,10 @@ use crate::figure::line_chart;
 use crate::result::RunResult;
 use crate::web::{Measure, RetriedConnection, WebResult};
 use maud::{Markup, html};
-use slowstart_lab::report::chart::{Axis, Point};
-use slowstart_lab::report::figure::{Figure, Figures};
-use slowstart_lab::report::{live, words};
+use slowstart_report::chart::{Axis, Point};
+use slowstart_report::figure::{Figure, Figures};
+use slowstart_report::live;
+use slowstart_study::words;
 
 /// Number of points of a distribution.
 const POINTS: usize = 240;

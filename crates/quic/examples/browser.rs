@@ -6,12 +6,12 @@
 
 use slowstart::control::Exited;
 use slowstart::units::Span;
-use slowstart_lab::engines::{Engine as _, EngineError};
-use slowstart_lab::run::{Job, in_order};
-use slowstart_lab::scenario::StudyText;
-use slowstart_lab::stats;
 use slowstart_league::browser::{self, Connection};
 use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
+use slowstart_study::engines::{Engine as _, EngineError};
+use slowstart_study::run::{Job, in_order};
+use slowstart_study::scenario::StudyText;
+use slowstart_study::stats;
 
 /// neqo's slow starts, as this project names them.
 const STARTUPS: [&str; 3] = ["standard", "hystart++:skip=paced", "search-neqo:skip=paced"];

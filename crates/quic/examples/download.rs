@@ -1,10 +1,10 @@
 //! One download over 50 Mbit/s and 50 ms at virtual time, for measuring what it costs:
 //! `download noq,crypto=null`.
 
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_quic::sim::Knobs;
+use slowstart_sim::engine::Sampling;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (which, knobs) = Knobs::parse(&std::env::args().nth(1).unwrap_or_default())?;

@@ -4,10 +4,10 @@
 //!
 //!     cargo run --release -p slowstart-quic --features sim --example gaps
 
-use slowstart_lab::engines::{Engine as _, EngineError, Watched};
-use slowstart_lab::run::{Job, in_order};
-use slowstart_lab::scenario::StudyText;
 use slowstart_quic::sim::{Quic, Which};
+use slowstart_study::engines::{Engine as _, EngineError, Watched};
+use slowstart_study::run::{Job, in_order};
+use slowstart_study::scenario::StudyText;
 
 /// Rates, Mbit/s.
 const RATES: [u64; 7] = [10, 20, 50, 100, 200, 500, 1000];

@@ -5,10 +5,10 @@
 //! `sockets SLOWSTART [RUNS]`, where SLOWSTART is the command built with the feature kernel.
 
 use serde_json::Value;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_quic::sim::{Knobs, Which};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
 use std::error::Error;
 use std::process::Command;
 

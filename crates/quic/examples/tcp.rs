@@ -6,11 +6,11 @@
 //! median run by the time of the exit.
 
 use serde_json::Value;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::record::Row;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_quic::sim::{Knobs, NOT_CARRIED, Which};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::record::Row;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
 use std::error::Error;
 

@@ -1,11 +1,11 @@
 //! Connections of a browser under neqo's rule for senders that are limited by their application.
 
 use slowstart::units::Span;
-use slowstart_lab::engines::Engine as _;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_league::browser;
 use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
+use slowstart_study::engines::Engine as _;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
 
 /// A packet, and the initial window of ten.
 const PACKET: u64 = 1252;

@@ -1,11 +1,11 @@
 //! Whole downloads over QUIC at virtual time.
 
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::Engine as _;
-use slowstart_lab::record::Row;
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_quic::sim::{self, Knobs, Quic, Which};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::engines::Engine as _;
+use slowstart_study::record::Row;
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Study, StudyText};
 
 fn study(path: &str, startup: &str, size: &str) -> Study {
     let text = StudyText {

@@ -7,10 +7,10 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use slowstart_lab::random;
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::{qlog, wire};
+use slowstart_sim::random;
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Study, StudyText};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::{self, File};

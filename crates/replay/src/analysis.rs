@@ -7,8 +7,8 @@ use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
-use slowstart_lab::record::Class;
-use slowstart_lab::stats;
+use slowstart_study::record::Class;
+use slowstart_study::stats;
 use std::sync::Arc;
 
 /// Packets kept until the first ACK shows the initial window.

@@ -3,8 +3,8 @@
 
 use crate::fork::ForkResult;
 use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
-use slowstart_lab::record::Class;
-use slowstart_lab::report::words::{bytes, number};
+use slowstart_study::record::Class;
+use slowstart_study::words::{bytes, number};
 use std::collections::BTreeMap;
 
 /// The error of a continuation: the simulated time of a transfer was within this share of the real one in the
@@ -254,7 +254,7 @@ mod tests {
     use crate::fit::{Estimate, FittedPath};
     use crate::transfer::LimitPeriod;
     use slowstart::units::Bytes;
-    use slowstart_lab::record::Class;
+    use slowstart_study::record::Class;
 
     fn transfer(class: ExitClass) -> Transfer {
         let exit = ExitRecord { time_s: 0.5, cwnd_bytes: 144_800, evidence: "a loss".to_string() };

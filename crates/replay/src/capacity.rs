@@ -1,13 +1,13 @@
 //! Estimates when the path was full, by the two heuristics of the SEARCH thesis (5.2).
 
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::record::Class;
+use slowstart_study::measured::{self, Ended};
+use slowstart_study::record::Class;
 
 /// Minimum RTT below which the throughput heuristic is used and not the delay heuristic, as in
-/// `slowstart_lab::eval`.
+/// `slowstart_study::measured`.
 const LOW_RTT: Span = Span::millis(25);
-/// Width of a throughput bin, as in `slowstart_lab::eval`; doubled for long connections.
+/// Width of a throughput bin, as in `slowstart_study::measured`; doubled for long connections.
 const BIN: Span = Span::millis(10);
 const BINS: usize = 1 << 13;
 /// Ticks of timestamp clocks (RFC 7323 §5.4: 1 ms to 1 s; Linux since 6.7 also 1 us).
@@ -172,7 +172,7 @@ impl CapacityEstimate {
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
         let ended = Ended { at, by_congestion: by_loss };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
-        eval::class(Some(ended), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
+        measured::class(Some(ended), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
     }
 }
 

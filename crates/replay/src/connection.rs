@@ -16,7 +16,7 @@ use crate::observer::Candidate;
 use crate::sender::{AckInfo, DataInfo, Sender};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Handshake;
-use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
+use slowstart_sim::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 use crate::fork::ForkResult;
 use crate::observer::TimedEvent;
 use crate::transfer::{Fork, Transfer};
-use slowstart_lab::report::words::number;
+use slowstart_study::words::number;
 
 /// The names of the columns.
 pub const HEADERS: [&str; 9] =

@@ -17,12 +17,12 @@ use slowstart::control::{Composed, Exited, State as Window};
 use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::Facts;
-use slowstart_lab::app;
-use slowstart_lab::engine::{Direction, End, Engine, FlowId, FlowSpec, Sampling};
-use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::path::{PathError, PathSpec};
-use slowstart_lab::record::Class;
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::app;
+use slowstart_sim::engine::{Direction, End, Engine, FlowId, FlowSpec, Sampling};
+use slowstart_sim::path::{PathError, PathSpec};
+use slowstart_sim::tcp::profile::Profile;
+use slowstart_study::measured::{self, Ended};
+use slowstart_study::record::Class;
 
 /// Random seed of the path.
 const SEED: u64 = 1;
@@ -198,7 +198,7 @@ impl Simulation<'_> {
                 time_s: seconds(x.detected_at),
                 cwnd_bytes: x.detected_cwnd.0,
             }),
-            class: eval::class(truth.exit.as_ref().map(Ended::from), truth.capacity, truth.first_loss),
+            class: measured::class(truth.exit.as_ref().map(Ended::from), truth.capacity, truth.first_loss),
             done_s: done(&e).then(|| seconds(e.now())),
             lost_packets: truth.dropped,
             retransmitted_packets: flow.ends[End::Server].tx.counters.retransmitted - again,

@@ -8,8 +8,8 @@
 //! download as a capture and reads it:
 //!
 //! ```
-//! use slowstart_lab::run::Job;
-//! use slowstart_lab::scenario::{Study, StudyText, startup};
+//! use slowstart_study::run::Job;
+//! use slowstart_study::scenario::{Study, StudyText, startup};
 //! use slowstart_replay::observer::Candidate;
 //! use slowstart_replay::open::detect;
 //! use slowstart_replay::replay::{Options, read};

@@ -6,11 +6,12 @@ use crate::continued;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
-use slowstart_lab::path::Files;
-use slowstart_lab::record::{Sample, Trace};
-use slowstart_lab::report::data::{Curve, samples_of_each};
-use slowstart_lab::report::{self, Course, Exit, Line, Opinions, Recording, link, words};
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_report::data::{Curve, samples_of_each};
+use slowstart_report::{Course, Exit, Line, Opinions, Recording, link};
+use slowstart_sim::path::Files;
+use slowstart_study::record::{Sample, Trace};
+use slowstart_study::scenario::{Study, StudyText};
+use slowstart_study::words;
 use std::collections::BTreeMap;
 
 /// Startups that the playground runs over the fitted path.
@@ -133,7 +134,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
     let most = samples_of_each(traces.len());
     let curves: Vec<Curve> =
         traces.iter().enumerate().map(|(i, trace)| Curve::new(i, 0, trace, 0.0, most)).collect();
-    report::recording(&Recording {
+    slowstart_report::recording(&Recording {
         title: &format!("slowstart replay: {} to {}", t.from, t.to),
         about: &about(t),
         answer: &answer::sentences(t).join(" "),

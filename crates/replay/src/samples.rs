@@ -9,7 +9,7 @@ use crate::transfer::{ExitClass, ExitRecord, Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::eval::{self, Ended};
+use slowstart_study::measured::{self, Ended};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -217,14 +217,14 @@ fn with_exit(
         })
         .collect();
     let values: Vec<f64> = rates.iter().map(|r| r.1).collect();
-    let median = slowstart_lab::stats::quantile(&values, 0.5).filter(|m| *m > 0.0);
+    let median = slowstart_study::stats::quantile(&values, 0.5).filter(|m| *m > 0.0);
     t.median_bps = median.map(|m| m * 8.0);
     t.capacity_by_throughput_s = median.and_then(|m| rates.iter().find(|r| r.1 >= m)).map(|r| seconds(r.0));
     t.capacity_time_s = t.capacity_by_throughput_s;
     if let (Ok((f, _)), Some(median), Some(rtt)) = (&found, median, least) {
         let reached = f.cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
         let ended = Ended { at: Span(f.at.0).as_secs_f64(), by_congestion: f.evidence.is_congestion() };
-        t.class = eval::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s).into();
+        t.class = measured::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s).into();
     }
     if let Ok((f, after)) = found {
         t.caveats.push(format!(
@@ -236,7 +236,7 @@ fn with_exit(
     t.caveats.push("samples have no acknowledgements: no startup can be predicted".to_string());
     let gaps: Vec<f64> = samples.windows(2).map(|w| w[1].at.since(w[0].at).as_secs_f64()).collect();
     let rtt = least.map_or(0.0, Span::as_secs_f64);
-    if let Some(gap) = slowstart_lab::stats::quantile(&gaps, 0.5).filter(|g| *g > 2.0 * rtt) {
+    if let Some(gap) = slowstart_study::stats::quantile(&gaps, 0.5).filter(|g| *g > 2.0 * rtt) {
         t.caveats.push(format!(
             "coarse: samples are {:.0} ms apart, so that the window may have been larger between two of them",
             gap * 1e3
@@ -488,7 +488,7 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
         if line.trim().is_empty() {
             continue;
         }
-        let r: slowstart_lab::record::Row = serde_json::from_str(&line)
+        let r: slowstart_study::record::Row = serde_json::from_str(&line)
             .map_err(|e| InputError::line(number, format!("found no row of schema 1: {e}")))?;
         rows += 1;
         let mut t = Transfer::new(Source::Rows, rows, Bytes(r.iw_bytes / 10));

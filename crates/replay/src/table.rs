@@ -8,7 +8,7 @@ use crate::capture::Packet;
 use crate::connection::{Config, Connection, End, SILENCE, mix};
 use hashbrown::HashTable;
 use slowstart::units::Span;
-use slowstart_lab::tcp::segment::{ACK, SYN};
+use slowstart_sim::tcp::segment::{ACK, SYN};
 
 /// Silence after FIN or RST that ends a connection; without them it is [`SILENCE`].
 const LINGER: Span = Span::secs(60);

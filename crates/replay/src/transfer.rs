@@ -10,7 +10,7 @@ use crate::infer::{ExitEstimate, NoExit};
 use crate::observer::{Moment, TimedEvent};
 use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::record::Class;
+use slowstart_study::record::Class;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 

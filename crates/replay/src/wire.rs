@@ -1,8 +1,8 @@
 //! Writes a simulated run as a capture: pcapng, headers only, raw IPv4, nanoseconds.
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptions};
-use slowstart_lab::record::CapturedPacket;
-use slowstart_lab::tcp::segment::{ACK, FIN, PSH, RST, SYN, Segment};
+use slowstart_sim::tcp::segment::{ACK, FIN, PSH, RST, SYN, Segment};
+use slowstart_sim::trace::CapturedPacket;
 use std::io::{self, Write};
 
 /// Addresses of server and client, reserved for documentation (RFC 5737).

@@ -2,12 +2,12 @@
 //! keep-alives, uploads, coarse clocks, older formats.
 
 use crate::common::{Frame, RTT, Wire, pcap};
-use slowstart_lab::tcp::segment::{ACK, PSH};
 use slowstart_replay::answer::facts;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, Report, read};
 use slowstart_replay::transfer::{ExitClass, Transfer};
+use slowstart_sim::tcp::segment::{ACK, PSH};
 use std::fmt::Write as _;
 use std::io::Cursor;
 

@@ -1,15 +1,15 @@
 //! A path fitted to the capture of a simulated run is the path of that run, within stated bounds.
 
 use crate::common::run;
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::analysis::{Findings, Keep};
 use slowstart_replay::fit::course::{course, traces};
 use slowstart_replay::fit::{Estimate, FittedPath, fit};
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::wire;
+use slowstart_sim::path::PathSpec;
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Study, StudyText};
 use std::io::Cursor;
 
 /// What the capture of a run at its server shows.

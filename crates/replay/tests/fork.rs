@@ -2,15 +2,15 @@
 //! result is compared with a run of that other startup over the same path.
 
 use crate::common::run;
-use slowstart_lab::random::Stream;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{AnalysedTransfer, Options, read};
 use slowstart_replay::{fit, fork, wire};
+use slowstart_sim::random::Stream;
 use std::io::Cursor;
 
-fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> AnalysedTransfer {
+fn replay(o: &slowstart_study::run::Outcome, candidates: &[Candidate]) -> AnalysedTransfer {
     let mut file = Vec::new();
     wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
     let candidates = candidates.to_vec().into();
@@ -25,7 +25,7 @@ fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> Analysed
 
 fn candidates() -> Vec<Candidate> {
     let of = |name: &str| {
-        let (_, startup) = slowstart_lab::scenario::startup("startup", name).expect("of the registry");
+        let (_, startup) = slowstart_study::scenario::startup("startup", name).expect("of the registry");
         Candidate { label: name.to_string(), startup }
     };
     ["standard", "hystart", "hystart++", "search", "limited", "vegas", "ess"].map(of).to_vec()

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 fn candidate(label: &str) -> Candidate {
-    let (_, startup) = slowstart_lab::scenario::startup("startup", label).expect("of the registry");
+    let (_, startup) = slowstart_study::scenario::startup("startup", label).expect("of the registry");
     Candidate { label: label.to_string(), startup }
 }
 

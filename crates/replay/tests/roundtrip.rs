@@ -2,15 +2,15 @@
 
 use crate::common::run;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::record::{Class, Sample, Trace};
-use slowstart_lab::run::Outcome;
-use slowstart_lab::stats;
-use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::transfer::{LimitPeriod, Transfer};
 use slowstart_replay::{qlog, wire};
+use slowstart_sim::path::PathSpec;
+use slowstart_sim::tcp::segment::SYN;
+use slowstart_study::record::{Class, Sample, Trace};
+use slowstart_study::run::Outcome;
+use slowstart_study::stats;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;

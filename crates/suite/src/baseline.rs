@@ -6,7 +6,7 @@
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 use crate::scenario::Criterion;
-use slowstart_lab::stats;
+use slowstart_study::stats;
 
 /// The least change that counts, as a share of the value before.
 const LEAST: f64 = 0.01;

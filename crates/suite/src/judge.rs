@@ -5,7 +5,7 @@
 //! median excess is at most zero, not met if all of it is above, and undecided otherwise.
 
 use serde::{Deserialize, Serialize};
-use slowstart_lab::stats;
+use slowstart_study::stats;
 
 /// Whether a criterion is met.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,7 +1,7 @@
 //! What is measured in a run, and what of it was observed.
 
 use slowstart::units::Span;
-use slowstart_lab::run::Outcome;
+use slowstart_study::run::Outcome;
 
 /// What is measured in a run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use crate::judge::{Verdict, judge};
 use crate::measure::Observed;
 use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched, run_jobs};
-use slowstart_lab::measured::INVALID;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Contender, Study};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::engines::{Engine, EngineError, Watched, run_jobs};
+use slowstart_study::measured::INVALID;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Contender, Study};
+use slowstart_study::simulator::Simulator;
 use std::ops::Range;
 
 /// The version of the report's JSON.

@@ -2,8 +2,9 @@
 
 use crate::measure::Measure;
 use serde::Deserialize;
-use slowstart_lab::engines::{Engine, EngineError, Simulator};
-use slowstart_lab::scenario::StudyText;
+use slowstart_study::engines::{Engine, EngineError};
+use slowstart_study::scenario::StudyText;
+use slowstart_study::simulator::Simulator;
 use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;

@@ -4,8 +4,8 @@
 use slowstart::startup::foreign::{Event, Foreign, Host};
 use slowstart::step::{Exit, Step};
 use slowstart::view::View;
-use slowstart_lab::engines::Simulator;
-use slowstart_lab::scenario::Contender;
+use slowstart_study::scenario::Contender;
+use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::{MORE_RUNS, Settings, Tally, judged, study_of};
 use slowstart_suite::scenario::Suite;

@@ -1,9 +1,10 @@
 //! The report of a few scenarios: it repeats, and a baseline shows what became worse.
 
-use slowstart_lab::engines::{Capture, Engine, EngineError, Lack, Part, Simulator, Watched};
-use slowstart_lab::measured::INVALID;
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Contender, Study};
+use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Watched};
+use slowstart_study::measured::INVALID;
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Contender, Study};
+use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::{Settings, run};
 use slowstart_suite::scenario::Suite;

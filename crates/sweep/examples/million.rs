@@ -4,9 +4,9 @@
 //! 256 parts, as a sweep over rate, round trip, queue and startup would have them. The values are made up.
 
 use serde_json::json;
-use slowstart_lab::columns::{Column, Kind, columns};
-use slowstart_lab::random;
-use slowstart_lab::record::ROW_SCHEMA;
+use slowstart_sim::random;
+use slowstart_study::columns::{Column, Kind, columns};
+use slowstart_study::record::ROW_SCHEMA;
 use slowstart_sweep::store::Store;
 use slowstart_sweep::table::ParquetFile;
 use std::error::Error;

@@ -3,9 +3,9 @@
 pub use crate::page::html;
 use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
-use slowstart_lab::columns::Cell;
-use slowstart_lab::report::decision::MARGIN;
-use slowstart_lab::report::words::{self, marked};
+use slowstart_study::columns::Cell;
+use slowstart_study::decision::MARGIN;
+use slowstart_study::words::{self, marked};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A startup at a place.

@@ -3,9 +3,9 @@
 use crate::map::{Place, axes, heading};
 use maud::{Markup, html};
 use serde::Serialize;
-use slowstart_lab::columns::Cell;
-use slowstart_lab::report::words::{RECONSTRUCTED, number};
-use slowstart_lab::report::{Script, document, live};
+use slowstart_report::{Script, document, live};
+use slowstart_study::columns::Cell;
+use slowstart_study::words::{RECONSTRUCTED, number};
 
 /// A map as data for the script.
 #[derive(Serialize)]

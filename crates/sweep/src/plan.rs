@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use slowstart::registry;
-use slowstart_lab::axis::{self, AxisError, Range};
-use slowstart_lab::columns::{Column, Kind, columns};
-use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched};
-use slowstart_lab::path::PATH_KEYS;
-use slowstart_lab::random;
-use slowstart_lab::record::{GOLDEN_ROWS, ROW_SCHEMA};
-use slowstart_lab::run::{Job, in_order};
-use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_lab::suggest::did_you_mean;
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::path::PATH_KEYS;
+use slowstart_sim::random;
+use slowstart_sim::suggest::did_you_mean;
+use slowstart_sim::tcp::profile::Profile;
+use slowstart_study::axis::{self, AxisError, Range};
+use slowstart_study::columns::{Column, Kind, columns};
+use slowstart_study::engines::{Engine, EngineError, Watched};
+use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA};
+use slowstart_study::run::{Job, in_order};
+use slowstart_study::scenario::{Study, StudyText};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -415,7 +415,7 @@ impl Plan {
         }
         self.base.runs.get_or_insert(1);
         // The simulator's keys are those of before there were others.
-        let engine = Some(self.engine.name()).filter(|name| *name != Simulator::NAME);
+        let engine = Some(self.engine.name()).filter(|name| *name != slowstart_study::measured::SIMULATOR);
         let version = engine.map_or_else(results_version, |name| format!("{}\n{name}", results_version()));
         let of = |point: usize| -> Result<Vec<Run>, PlanError> {
             let study = self.study(point as u32)?;
@@ -528,7 +528,7 @@ struct Line<'a> {
     key: String,
     axis: serde_json::Map<String, Value>,
     #[serde(flatten)]
-    row: &'a slowstart_lab::record::Row,
+    row: &'a slowstart_study::record::Row,
 }
 
 /// The columns of a part with these axes.

@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, PlanError, Run};
 use crate::store::{Chunk, Claim, Store, StoreError};
-use slowstart_lab::scenario::Study;
+use slowstart_study::scenario::Study;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Mutex;

@@ -5,7 +5,7 @@ use crate::estimate::Effect;
 use crate::outcome::Measure;
 use crate::quantile::Quantile;
 use maud::{Markup, html};
-use slowstart_lab::report::{Script, document};
+use slowstart_report::{Script, document};
 
 /// Returns an effect as a percentage with its interval: `-12.3% (-15.0% to -9.4%)`.
 pub fn effect_text(effect: Option<&Effect>) -> String {

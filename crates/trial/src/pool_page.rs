@@ -4,7 +4,7 @@ use crate::estimate::Effect;
 use crate::page::{effect_text, unit, value_text};
 use crate::pool::{Heterogeneity, Pooled, PooledComparison};
 use maud::{Markup, PreEscaped, html};
-use slowstart_lab::report::{Script, document};
+use slowstart_report::{Script, document};
 
 /// Returns a sentence on how the servers of a comparison differ.
 pub fn heterogeneity_text(h: &Heterogeneity) -> String {

@@ -6,7 +6,7 @@
 
 use crate::outcome::{Measure, Outcome};
 use serde::Serialize;
-use slowstart_lab::random::Stream;
+use slowstart_sim::random::Stream;
 use std::collections::BTreeMap;
 
 /// Number of resamples. Ours.

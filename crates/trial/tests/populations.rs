@@ -5,7 +5,7 @@ mod common;
 
 use common::{NONE, Truth, normal, plan, uniform};
 use rayon::prelude::*;
-use slowstart_lab::random::{self, Stream};
+use slowstart_sim::random::{self, Stream};
 use slowstart_trial::estimate::Effect;
 use slowstart_trial::sequence::{Power, needed};
 use slowstart_trial::{Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};

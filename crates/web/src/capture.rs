@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use slowstart::startup::REGISTRY;
-use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::Fork;
 use slowstart_replay::{answer, fit, fork, open, page};
+use slowstart_study::scenario;
 use std::io::Cursor;
 use std::sync::Arc;
 

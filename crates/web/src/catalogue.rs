@@ -3,8 +3,8 @@
 use serde::Serialize;
 use slowstart::avoidance;
 use slowstart::registry;
-use slowstart_lab::path::{PATH_KEYS, PathSpec};
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::path::{PATH_KEYS, PathSpec};
+use slowstart_sim::tcp::profile::Profile;
 
 /// A name and what it means.
 #[derive(Debug, Serialize)]
@@ -42,7 +42,7 @@ struct Catalogue {
 
 /// Returns the names as JSON.
 pub fn catalogue() -> String {
-    let path = |p: &slowstart_lab::path::Builtin| {
+    let path = |p: &slowstart_sim::path::Builtin| {
         let spec = PathSpec::load(p.name, None).expect("a test loads every built-in path");
         let facts = spec.facts();
         Path {

@@ -3,8 +3,8 @@
 use crate::request::Request;
 use serde::Serialize;
 use slowstart::units::Instant;
-use slowstart_lab::record::CapturedPacket;
-use slowstart_lab::run::Job;
+use slowstart_sim::trace::CapturedPacket;
+use slowstart_study::run::Job;
 use std::collections::BTreeMap;
 
 /// The most packets of a direction; later ones are left out.

@@ -1,8 +1,8 @@
 //! What a page asks for: a study, with the files its path names.
 
 use serde_json::{Map, Value};
-use slowstart_lab::path::Files;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_sim::path::Files;
+use slowstart_study::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
 
 /// A study as a page writes it: the keys of a study file, and in `files` the texts of the files that its path

@@ -3,15 +3,16 @@
 use crate::request::Request;
 use serde::Serialize;
 use slowstart::units::Span;
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::record::Row;
-use slowstart_lab::report::data::{Curve, Data, SAMPLES};
-use slowstart_lab::report::decision::{Decision, Terms};
-use slowstart_lab::report::summary::label;
-use slowstart_lab::report::{study as about, table, verdict};
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::Study;
-use slowstart_lab::split;
+use slowstart_report::data::{Curve, Data, SAMPLES};
+use slowstart_report::{study as about, table};
+use slowstart_sim::engine::Sampling;
+use slowstart_study::decision::{Decision, Terms};
+use slowstart_study::record::Row;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::Study;
+use slowstart_study::split;
+use slowstart_study::summary::label;
+use slowstart_study::verdict::verdict;
 
 /// A study whose runs are made one by one, so that a page can show how far it is, and stop it.
 pub struct Task {

@@ -1,10 +1,10 @@
 //! The functions of the page, without a browser.
 
 use serde_json::Value;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::{open, wire};
+use slowstart_study::scenario::{Study, StudyText};
 use slowstart_web::study::Task;
 use slowstart_web::{capture, catalogue, packets};
 use std::io::Cursor;
@@ -79,7 +79,7 @@ fn every_packet_arrives_or_is_lost() {
     let answer = json(&packets::packets(REQUEST, 0, 0).expect("a run"));
     let data = answer["data"].as_array().expect("packets");
     let lost = data.iter().filter(|p| p["arrived"].is_null()).count() as u64;
-    let row = study().run(study().jobs()[0], slowstart_lab::engine::Sampling::Off, false).row;
+    let row = study().run(study().jobs()[0], slowstart_sim::engine::Sampling::Off, false).row;
     assert_eq!(lost, row.lost_packets);
     let again = data.iter().filter(|p| p["again"] == true).count() as u64;
     assert_eq!(again, row.retransmitted_packets);
@@ -109,7 +109,7 @@ fn a_capture_has_the_rows_of_replay() {
     assert!(page.contains("href=\"/play/#path=rate="), "no link");
     let candidates = names.iter().map(|n| Candidate {
         label: n.clone(),
-        startup: slowstart_lab::scenario::startup("startup", n).expect("a startup").1,
+        startup: slowstart_study::scenario::startup("startup", n).expect("a startup").1,
     });
     let options = Options { candidates: candidates.collect(), ..Options::default() };
     let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("a capture");

@@ -14,28 +14,29 @@ use crate::replay::{passed_over, progress, warn};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
-use slowstart_lab::harm;
-use slowstart_lab::path::Files;
-use slowstart_lab::record::{Class, Param, Row};
-use slowstart_lab::report::decision::{
-    CHOSEN, Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative,
-};
-use slowstart_lab::report::study::about;
-use slowstart_lab::report::summary::{Measure, Summary, label, label_of};
-use slowstart_lab::report::words::{bytes, list, number, signed, two_digits};
-use slowstart_lab::report::{Page, html, recommended, verdict};
-use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::text;
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
+use slowstart_report::study::about;
+use slowstart_report::{Page, html};
+use slowstart_sim::path::Files;
+use slowstart_study::decision::{
+    CHOSEN, Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative,
+};
+use slowstart_study::harm;
+use slowstart_study::record::{Class, Param, Row};
+use slowstart_study::scenario::{self, Study, StudyText};
+use slowstart_study::summary::{Measure, Summary, label, label_of};
+use slowstart_study::verdict::{recommended, verdict};
+use slowstart_study::words::{bytes, list, number, signed, two_digits};
 use slowstart_trial::sequence::{Power, needed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Fewest paths for an advice: the fewest pairs for which a sign test can exclude chance at 5 %.
-const FEWEST_PATHS: usize = slowstart_lab::stats::FEWEST_PAIRS;
+const FEWEST_PATHS: usize = slowstart_study::stats::FEWEST_PAIRS;
 /// Most transfers that become paths: the largest.
 const MOST_PATHS: usize = 100;
 /// Initial windows that are tried, in segments; the first is that of RFC 6928.
@@ -624,7 +625,7 @@ fn page(study: &Study, rows: &[Row], harm: &[Harm], base: &str, a: &Advice) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::schema::{hold, text};
+    use slowstart_study::schema::{hold, text};
 
     #[test]
     fn the_schema_is_that_of_the_types() {

@@ -3,15 +3,15 @@
 
 use crate::table::{Align, Cell, Table};
 use serde::Serialize;
-use slowstart_lab::report::decision::CHOSEN;
-use slowstart_lab::report::words::number;
-use slowstart_lab::scenario;
 use slowstart_replay::answer::mostly_waited_for_data;
 use slowstart_replay::fit::fit;
 use slowstart_replay::fit::text::Fitted;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::AnalysedTransfer;
 use slowstart_replay::transfer::{ExitClass, Transfer};
+use slowstart_study::decision::CHOSEN;
+use slowstart_study::scenario;
+use slowstart_study::words::number;
 use std::collections::BTreeMap;
 
 /// Classes of least RTT, seconds.

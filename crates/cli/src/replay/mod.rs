@@ -17,13 +17,13 @@ use crate::study_args::startups;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use slowstart_lab::report::words::number;
-use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::folder::expand;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{AnalysedTransfer, Options, Summary, stream};
+use slowstart_study::scenario;
+use slowstart_study::words::number;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 //! done.
 
 use crate::table::{Align, Cell, Table, name_group};
-use slowstart_lab::report::words::{bytes, number};
 use slowstart_replay::transfer::{ExitClass, Transfer};
+use slowstart_study::words::{bytes, number};
 use std::collections::BTreeMap;
 
 /// Values in buckets that are 0.1 % wide, so that their number is bounded.

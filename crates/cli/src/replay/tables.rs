@@ -2,10 +2,10 @@
 
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, name_group};
-use slowstart_lab::report::words::{bytes, number};
 use slowstart_replay::continued;
 use slowstart_replay::observer::TimedEvent;
 use slowstart_replay::transfer::{Fork, StartupRow, Transfer};
+use slowstart_study::words::{bytes, number};
 use std::path::Path;
 
 /// Widest cell of names where startups with the same figures are one line.

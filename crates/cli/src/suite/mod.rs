@@ -11,8 +11,8 @@ use crate::output::{print, wrap};
 use crate::study_args;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use slowstart_lab::engines::EngineError;
-use slowstart_lab::scenario::StudyText;
+use slowstart_study::engines::EngineError;
+use slowstart_study::scenario::StudyText;
 use slowstart_suite::run::Settings;
 use slowstart_suite::{Report, Suite, SuiteError, baseline, report};
 use std::fmt::Write as _;
@@ -162,7 +162,7 @@ impl Run {
         let mut suite = suite(self.file.as_ref())?;
         if let Some(unknown) = self.scenario.iter().find(|n| suite.scenarios.iter().all(|s| s.name != **n)) {
             let names: Vec<&str> = suite.scenarios.iter().map(|s| s.name.as_str()).collect();
-            let hint = slowstart_lab::suggest::did_you_mean(unknown, &names);
+            let hint = slowstart_sim::suggest::did_you_mean(unknown, &names);
             bail!("--scenario: found {unknown:?}{hint}, expected a name that `slowstart suite list` shows");
         }
         if !self.scenario.is_empty() {

@@ -6,14 +6,15 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, note, print};
 use anyhow::{Result, bail};
 use clap::Args;
-use slowstart_lab::engines::{Engine, Simulator, run_jobs};
-use slowstart_lab::measured::INVALID;
-use slowstart_lab::record::Row;
-use slowstart_lab::report::words;
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::Study;
-use slowstart_lab::validate::kernel::{Cell, Figure, Ran, compare};
-use slowstart_lab::validate::page::{self, Held};
+use slowstart_report::cells::{self as page, Held};
+use slowstart_study::cells::{Cell, Figure, Ran, compare};
+use slowstart_study::engines::{Engine, run_jobs};
+use slowstart_study::measured::INVALID;
+use slowstart_study::record::Row;
+use slowstart_study::run::Job;
+use slowstart_study::scenario::Study;
+use slowstart_study::simulator::Simulator;
+use slowstart_study::words;
 use std::path::{Path, PathBuf};
 
 /// Compare the simulator with the running Linux kernel over 71 cells
@@ -123,7 +124,8 @@ impl Cells {
         let mut kept = self.out.as_deref().map(|dir| Kept::open(dir, engines, &pairs)).transpose()?;
         let runs = |e: usize| pairs.iter().map(|p| u64::from(p.1[e].runs)).sum::<u64>();
         let bar = output::progress(runs(0) + runs(1));
-        let names = engines.map(|e| if e.name() == Simulator::NAME { "simulated" } else { e.name() });
+        let names = engines
+            .map(|e| if e.name() == slowstart_study::measured::SIMULATOR { "simulated" } else { e.name() });
         let title = format!("{} compared with {}", pairs[0].1[0].profile_label, pairs[0].1[1].profile_label);
         let (mut all, total) = (Vec::new(), pairs.len());
         for (cell, studies) in pairs {

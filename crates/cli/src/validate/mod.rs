@@ -1,15 +1,14 @@
-//! `slowstart validate`: compares the simulator with Linux or with ns-3, and any engine with another.
+//! `slowstart validate`: compares the simulator with Linux, and any engine with another.
 
 mod engines;
-mod ns3;
 
 use clap::{Args, Subcommand};
 
-/// Validate the simulator against Linux or ns-3, or one engine against another
+/// Validate the simulator against Linux, or one engine against another
 ///
 /// Examples:
 ///   slowstart validate kernel --cell "100M-10ms-1 cubic"
-///   slowstart validate ns3 --case cubic
+///   slowstart validate engines sim quic:quinn
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Validate {
@@ -21,7 +20,6 @@ pub(crate) struct Validate {
 enum Against {
     Kernel(engines::Kernel),
     Engines(engines::Engines),
-    Ns3(ns3::Ns3),
 }
 
 impl Validate {
@@ -30,7 +28,6 @@ impl Validate {
         match self.against {
             Against::Kernel(k) => k.main(),
             Against::Engines(e) => e.main(),
-            Against::Ns3(n) => n.main(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! drawn from a seed.
 
 use serde_json::{Value, json};
-use slowstart_lab::random::Stream;
+use slowstart_sim::random::Stream;
 use std::fmt::Write as _;
 
 /// What limits a connection besides its congestion window.

@@ -23,9 +23,9 @@ use nix::sys::socket::{
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use probe::{PORTS, Trace};
-use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{CLIENT, Emulation, SERVER};
 use slowstart_linux::{Held, Spec, load_as};
+use slowstart_sim::path::PathSpec;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;

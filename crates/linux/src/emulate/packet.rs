@@ -1,6 +1,6 @@
 //! The size and kind of an IP packet, from its headers.
 
-use slowstart_lab::path::{Ecn, Kind, PacketInfo};
+use slowstart_sim::path::{Ecn, Kind, PacketInfo};
 use std::net::SocketAddrV4;
 
 const TCP: u8 = 6;

@@ -2,10 +2,10 @@
 
 use super::Lateness;
 use slowstart::units::Instant;
-use slowstart_lab::path::{Dropped, PacketInfo};
+use slowstart_sim::path::{Dropped, PacketInfo};
 
 /// The message of a run whose results do not represent the path; see [`Report::valid`].
-pub use slowstart_lab::measured::INVALID;
+pub use slowstart_study::measured::INVALID;
 
 /// One packet on the path. Times count from the start of the path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use super::{PacketRecord, Report};
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::Kind;
-use slowstart_lab::record::Others;
-use slowstart_lab::stats;
+use slowstart_sim::path::Kind;
+use slowstart_study::record::Others;
+use slowstart_study::stats;
 
 /// What the link saw of a program's download. Times count from its first packet.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +85,7 @@ fn others(report: &Report, beside: &[[u32; 2]], began: Instant, ended: Instant) 
 mod tests {
     use super::super::DirectionStats;
     use super::*;
-    use slowstart_lab::path::{Cause, Dropped, Ecn, PacketInfo};
+    use slowstart_sim::path::{Cause, Dropped, Ecn, PacketInfo};
 
     fn packet(ms: u64, flow: u32, bytes: u32, outcome: Result<u64, u64>) -> PacketRecord {
         let at = |ms: u64| Instant(ms * 1_000_000);

@@ -11,12 +11,12 @@ use packmime::{Connection, PackMime};
 use serde::Deserialize;
 use slowstart::avoidance;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::app;
-use slowstart_lab::engine::{Direction, End, Engine, FlowId, FlowSpec};
-use slowstart_lab::path::PathSpec;
-use slowstart_lab::random::Stream;
-use slowstart_lab::scenario::{self, StudyError};
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_sim::app;
+use slowstart_sim::engine::{Direction, End, Engine, FlowId, FlowSpec};
+use slowstart_sim::path::PathSpec;
+use slowstart_sim::random::Stream;
+use slowstart_sim::tcp::profile::Profile;
+use slowstart_study::scenario::{self, StudyError};
 
 /// Greatest number of concurrent connections; arrivals beyond it are counted as refused.
 const SLOTS: usize = 8192;
@@ -29,7 +29,7 @@ const LARGE: u64 = 100_000;
 /// The first timeout of a handshake (RFC 6298 §2).
 const TIMEOUT_S: f64 = 1.0;
 /// Width of the engine's bins of delivered bytes, seconds.
-const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
+const BIN_S: f64 = slowstart_sim::engine::BIN.0 as f64 / 1e9;
 
 /// Configuration of the clients and the bottleneck.
 #[derive(Clone, Debug, Deserialize)]

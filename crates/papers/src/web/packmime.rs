@@ -9,7 +9,7 @@
 //! Logarithms and powers are those of `libm`, which gives the same bits on every machine.
 
 use slowstart::units::Span;
-use slowstart_lab::random::Stream;
+use slowstart_sim::random::Stream;
 use std::collections::VecDeque;
 
 /// A table of quantiles: shares, and the values at them. Between two entries the logarithm of the value is

@@ -3,9 +3,9 @@
 use super::{Knobs, NOT_CARRIED, QuicError, Which};
 use crate::factory::Factory;
 use slowstart::registry;
-use slowstart_lab::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Contender, Study};
+use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{Contender, Study};
 
 /// A QUIC stack with its settings, over the simulator's paths at virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]

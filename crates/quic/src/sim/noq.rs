@@ -11,7 +11,7 @@ use noq_proto::{
     Endpoint, EndpointConfig, Event, FourTuple, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
     TransportConfig, VarInt,
 };
-use slowstart_lab::path::Ecn;
+use slowstart_sim::path::Ecn;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;

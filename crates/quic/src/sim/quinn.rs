@@ -9,7 +9,7 @@ use quinn_proto::{
     Endpoint, EndpointConfig, Event, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
     TransportConfig, VarInt,
 };
-use slowstart_lab::path::Ecn;
+use slowstart_sim::path::Ecn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;

@@ -4,9 +4,9 @@ use super::{HEADERS, Observed};
 use crate::host::{Host, INITIAL_PACKETS};
 use slowstart::registry::AnyController;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::measured::{Measured, MeasuredExit, PacketSize};
-use slowstart_lab::path::Path;
-use slowstart_lab::record::{Cost, Marks};
+use slowstart_sim::path::Path;
+use slowstart_study::measured::{Measured, MeasuredExit, PacketSize};
+use slowstart_study::record::{Cost, Marks};
 
 /// The times of the engine since the flow began, which is at time zero.
 fn since(at: Instant) -> Span {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::host::{Counters, Limited};
-use slowstart_lab::scenario::StudyText;
+use slowstart_study::scenario::StudyText;
 
 /// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the
 /// row's profile.

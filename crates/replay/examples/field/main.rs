@@ -40,13 +40,6 @@ mod picture;
 
 use picture::{Panel, svg};
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::engine::Sampling;
-use slowstart_lab::random::Stream;
-use slowstart_lab::record::{Row, Trace};
-use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{self, Study, StudyText};
-use slowstart_lab::stats::quantile;
-use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::analysis::{Findings, Keep, StartupResult};
 use slowstart_replay::error::InputError;
 use slowstart_replay::fit::course::{Course, course, traces};
@@ -57,6 +50,13 @@ use slowstart_replay::replay::{Options, replay};
 use slowstart_replay::samples::{Sample, Series, transfer};
 use slowstart_replay::transfer::{Source, Transfer};
 use slowstart_replay::{kernlog, open};
+use slowstart_sim::engine::Sampling;
+use slowstart_sim::random::Stream;
+use slowstart_sim::tcp::segment::SYN;
+use slowstart_study::record::{Row, Trace};
+use slowstart_study::run::{Job, Outcome};
+use slowstart_study::scenario::{self, Study, StudyText};
+use slowstart_study::stats::quantile;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -332,7 +332,7 @@ impl Run {
         let row = o.row;
         let begin = 1.5 * row.base_rtt_s;
         let lost = row.first_loss_time_s.unwrap_or(f64::INFINITY);
-        let sample = |s: &slowstart_lab::record::Sample| Sample {
+        let sample = |s: &slowstart_study::record::Sample| Sample {
             at: Instant(((s.time_s - begin) * 1e9) as u64),
             cwnd: Bytes(s.cwnd_bytes),
             delivered: Some(Bytes(s.delivered_bytes)),

@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::slots;
 use crate::analysis::Findings;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::stats::{NORMAL_80, student_80};
+use slowstart_study::stats::{NORMAL_80, student_80};
 use std::fmt::Write as _;
 
 /// Least length of a step, in least RTTs, and the least number of packets delivered in it.

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::rate::Busy;
-use slowstart_lab::stats::quantile;
+use slowstart_study::stats::quantile;
 
 /// Number of consecutive ACKs whose times are fitted by a line.
 const LINE: usize = 32;

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::{Estimate, RandomDrop};
-use slowstart_lab::stats::quantile;
+use slowstart_study::stats::quantile;
 
 /// A packet lost with at least this share of the greatest backlog before it was lost to a full queue.
 const FULL: f64 = 0.8;

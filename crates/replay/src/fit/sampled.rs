@@ -12,7 +12,7 @@ use super::course::{Course, LEAST, LONGEST, Step};
 use super::{Estimate, FittedPath, Vary};
 use crate::samples::{Sample, Series};
 use slowstart::units::{Instant, Span};
-use slowstart_lab::stats::quantile;
+use slowstart_study::stats::quantile;
 
 /// Least length of a step after slow start, seconds, and the least number of samples with new data in it.
 const LENGTH: f64 = 0.5;

@@ -1,7 +1,7 @@
 //! ACK slots: ACKs that come at multiples of a period, several at once.
 
 use super::{Estimate, flow::Flow};
-use slowstart_lab::stats::quantile;
+use slowstart_study::stats::quantile;
 
 /// Periods that are tried, seconds, and the ratio of one to the next.
 const LEAST: f64 = 1e-3;

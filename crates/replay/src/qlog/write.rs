@@ -1,7 +1,7 @@
 //! Writes qlog.
 
 use serde_json::{Value, json};
-use slowstart_lab::record::{EventRow, Sample};
+use slowstart_study::record::{EventRow, Sample};
 use std::io::{self, Write};
 
 /// Writes the window of a simulated run as a sequence of qlog events (main schema draft 0.4): metrics for

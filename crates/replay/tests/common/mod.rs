@@ -2,11 +2,11 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use slowstart_lab::run::Job;
-use slowstart_lab::run::Outcome;
-use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_lab::tcp::segment::{ACK, FIN, PSH, SYN};
 use slowstart_replay::wire;
+use slowstart_sim::tcp::segment::{ACK, FIN, PSH, SYN};
+use slowstart_study::run::Job;
+use slowstart_study::run::Outcome;
+use slowstart_study::scenario::{Study, StudyText};
 
 /// A download over a path.
 pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {

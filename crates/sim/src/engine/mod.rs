@@ -1,0 +1,649 @@
+//! The engine: runs flows over a path, event by event, and records what happens.
+
+mod flow;
+mod id;
+mod net;
+mod proxy;
+mod queued;
+mod truth;
+
+pub use crate::ends::{End, PerEnd};
+pub use flow::{Control, Direction, Flow, FlowSpec};
+pub use id::FlowId;
+pub use proxy::Proxied;
+pub use truth::{BIN, Impact, Truth};
+
+use crate::app::{Kind as AppKind, Socket};
+use crate::path::{Dropped, Path};
+use crate::tcp::endpoint::{Endpoint, State};
+use crate::tcp::segment::Segment;
+use crate::tcp::sender::Event;
+use crate::trace::{CapturedPacket, Cost, FlowEvent, Sample, Trace};
+use id::{ClockId, Due, LineId};
+use net::{Arrival, Net, Packet};
+use queued::{Fate, What};
+use slowstart::control::{Checked, Controller};
+use slowstart::registry::AnyController;
+use slowstart::units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+
+/// When recorded flows are sampled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// Never; events are not recorded either.
+    Off,
+    /// A sample at this interval.
+    Every(Span),
+    /// A sample after each acknowledgement.
+    EachAck,
+}
+
+/// Flows over a path.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    net: Net,
+    /// The flows, by [`FlowId`].
+    pub flows: Vec<Flow>,
+    /// Free slots, where flows [come](Self::add_flow) and go.
+    free: Vec<FlowId>,
+    /// Number of flows added so far.
+    added: usize,
+    sampling: Sampling,
+    next_sample: Instant,
+    gauges: bool,
+    /// Recorded samples, events and packets.
+    pub trace: Trace,
+    /// Number of events and of data packets so far.
+    pub cost: Cost,
+    /// Number of data packets dropped by the path.
+    pub dropped: u64,
+}
+
+impl Engine {
+    /// An engine at time zero. All random numbers follow from `seed`; `gauges` adds the controllers' internal
+    /// values to each sample.
+    pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
+        let net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
+        let mut engine = Self::over(net, sampling, gauges);
+        for (i, spec) in specs.into_iter().enumerate() {
+            let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay));
+            let id = FlowId(i as u32);
+            let mut flow = Flow::new(i, id, spec, lines, seed, false);
+            engine.net.arm(id, &mut flow, ClockId::APPLICATION, start);
+            engine.flows.push(flow);
+        }
+        engine
+    }
+
+    fn over(net: Net, sampling: Sampling, gauges: bool) -> Self {
+        Self {
+            net,
+            flows: Vec::new(),
+            free: Vec::new(),
+            added: 0,
+            sampling,
+            next_sample: if matches!(sampling, Sampling::Every(_)) { Instant::ZERO } else { Instant::NEVER },
+            gauges,
+            trace: Trace::default(),
+            cost: Cost::default(),
+            dropped: 0,
+        }
+    }
+
+    /// An engine without flows, for flows that [come](Self::add_flow) and go, at most `slots` at a time. It
+    /// samples nothing.
+    pub fn with_slots(path: Path, slots: usize, seed: u64) -> Self {
+        Self::over(Net::with_slots(path, slots, seed), Sampling::Off, false)
+    }
+
+    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later. Returns its slot, or
+    /// `None` if all are taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
+    pub fn add_flow(&mut self, spec: FlowSpec, seed: u64) -> Option<FlowId> {
+        let unused = FlowId(self.flows.len() as u32);
+        let slot = self.free.pop().or_else(|| (unused.index() < self.net.slots()).then_some(unused))?;
+        let start = spec.start;
+        let lines = self.net.set_slot(slot.index(), spec.extra_delay);
+        let captures = self.net.capture.is_some();
+        let mut flow = Flow::new(self.added, slot, spec, lines, seed, captures);
+        self.added += 1;
+        flow.truth.capacity = Some(start);
+        self.net.arm(slot, &mut flow, ClockId::APPLICATION, start);
+        match self.flows.get_mut(slot.index()) {
+            Some(old) => *old = flow,
+            None => self.flows.push(flow),
+        }
+        Some(slot)
+    }
+
+    /// The flow with this identifier.
+    pub fn flow(&self, id: FlowId) -> &Flow {
+        &self.flows[id.index()]
+    }
+
+    /// True if nothing more will happen to a flow: no packet is on its way and no clock is set.
+    pub fn is_finished(&self, id: FlowId) -> bool {
+        let f = self.flow(id);
+        let idle = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
+        let app = f.armed[ClockId::APPLICATION.index()];
+        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(f.lines())
+    }
+
+    /// Frees the slot of a flow that [is finished](Self::is_finished).
+    pub fn free_slot(&mut self, id: FlowId) {
+        self.free.push(id);
+    }
+
+    /// Returns the current time, since the run began.
+    pub fn now(&self) -> Instant {
+        self.net.now
+    }
+
+    /// Captures the packets of recorded flows at both ends, from now on.
+    pub fn start_capture(&mut self) {
+        self.net.capture = Some(Vec::new());
+        for f in &mut self.flows {
+            f.set_captured(f.spec.recorded);
+        }
+    }
+
+    /// Stops capturing; returns the captured packets in order of time.
+    pub fn take_capture(&mut self) -> Vec<CapturedPacket> {
+        let mut packets = self.net.capture.take().unwrap_or_default();
+        for f in &mut self.flows {
+            f.set_captured(false);
+        }
+        packets.sort_by_key(|p| p.at);
+        packets
+    }
+
+    /// The path in its current state.
+    pub fn path(&self) -> &Path {
+        &self.net.path
+    }
+
+    /// True if every flow has completed its transfer.
+    pub fn done(&self) -> bool {
+        self.flows.iter().all(|f| f.truth.completed.is_some())
+    }
+
+    /// Runs all events until `end`.
+    pub fn run(&mut self, end: Instant) {
+        self.advance(end, true, |_| false);
+        self.sort_events();
+    }
+
+    /// Runs until `end`, until the first flow has completed its transfer, or until its controller, of a host,
+    /// is broken.
+    pub fn complete(&mut self, end: Instant) {
+        // Only a library's can be.
+        let foreign = self.flows[0].spec.startup.is_foreign_controller();
+        self.advance(end, true, |e| {
+            e.flows[0].truth.completed.is_some() || foreign && e.flows[0].is_broken()
+        });
+        self.sort_events();
+    }
+
+    /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all
+    /// events in order of time, which is slower (docs/dev/engine.md, "Look-ahead").
+    pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
+        self.advance(end, false, stop);
+        self.sort_events();
+    }
+
+    /// Processes all events up to `end` and sets the time to it; leaves recorded events unsorted.
+    fn step_to(&mut self, end: Instant) {
+        self.advance(end, false, |_| false);
+    }
+
+    /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of
+    /// the first flow's receiving end within the least delay of the path in one batch, then those of the
+    /// sending end: neither end reads the state that the other has reached since, so that the result is the
+    /// same (docs/dev/engine.md, "Look-ahead").
+    fn advance(&mut self, end: Instant, ahead: bool, mut stop: impl FnMut(&Self) -> bool) {
+        let receiver = self.flows.first().map_or(End::Client, |f| f.sender().other());
+        // A sample after an acknowledgement records the state of both ends at that time.
+        let ahead = ahead && self.sampling != Sampling::EachAck;
+        let ahead = if ahead { self.net.least_delay(receiver.other()) } else { Span::ZERO };
+        let mut stopped = None;
+        loop {
+            let first = self.net.first();
+            while self.next_sample <= first.min(end) {
+                self.sample_all();
+            }
+            if first > end || first == Instant::NEVER {
+                break;
+            }
+            // No packet that leaves at `first` or later arrives before `first + ahead`. A sample is taken
+            // before the events of its time.
+            let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
+            for side in [receiver, receiver.other()] {
+                let late = until + Span(1);
+                while let Some((at, source, other)) = self.net.next(side, until) {
+                    let at = match self.net.take_clock(side, source) {
+                        // A call for each end, so that each is compiled for its end.
+                        Due::Line(line) if side == End::Server => {
+                            self.drain_line(End::Server, at, line, other.min(late), &mut stop)
+                        }
+                        Due::Line(line) => self.drain_line(End::Client, at, line, other.min(late), &mut stop),
+                        Due::Clock(flow, clock) => {
+                            self.cost.events += 1;
+                            self.on_clock(flow, clock);
+                            stop(self).then_some(at)
+                        }
+                        Due::Queue => {
+                            self.cost.events += 1;
+                            self.net.serve_queue(side);
+                            if !self.net.fates.is_empty() {
+                                self.record_fates();
+                            }
+                            self.resume_throttled(side);
+                            stop(self).then_some(at)
+                        }
+                    };
+                    if let Some(at) = at.filter(|_| stopped.is_none()) {
+                        stopped = Some(at);
+                        until = at - Span(1);
+                        break;
+                    }
+                }
+            }
+            if stopped.is_some() {
+                break;
+            }
+        }
+        self.net.now = stopped.unwrap_or(self.net.now.max(end));
+    }
+
+    /// Puts the recorded events in order of time. They are not where one end ran ahead of the other, and
+    /// drops are recorded when the packet enters the path.
+    fn sort_events(&mut self) {
+        self.trace.events.sort_by_key(|e| e.at);
+    }
+
+    /// Processes the arrivals of a line one after the other, as long as no other source of their end has an
+    /// event, before `until`. Returns the time at which `stop` returned true, if it did.
+    #[allow(clippy::inline_always, reason = "compiled for each end (docs/dev/engine.md)")]
+    #[inline(always)]
+    fn drain_line(
+        &mut self,
+        end: End,
+        mut at: Instant,
+        line: LineId,
+        until: Instant,
+        stop: &mut impl FnMut(&Self) -> bool,
+    ) -> Option<Instant> {
+        while let Some(Arrival { packet, next }) = self.net.take_arrival(line) {
+            self.cost.events += 1;
+            if packet.has_segment() {
+                self.on_stored_arrival(end, at, line, &packet);
+            } else {
+                self.on_arrival(end, at, &packet, None);
+            }
+            let stops = stop(self);
+            if stops || !self.net.continue_line(line, next, until) {
+                self.net.schedule_line(line, next);
+                return stops.then_some(at);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Processes the arrival of a packet whose segment is stored, at an end.
+    #[inline(never)]
+    fn on_stored_arrival(&mut self, end: End, at: Instant, line: LineId, packet: &Packet) {
+        let segment = self.net.lines[line.index()].take_segment();
+        self.on_arrival(end, at, packet, Some(&segment));
+    }
+
+    /// Processes the arrival of a packet at an end, with its segment if that is stored.
+    #[allow(clippy::inline_always, reason = "each packet passes here, and what most lack is known")]
+    #[inline(always)]
+    fn on_arrival(&mut self, end: End, at: Instant, packet: &Packet, stored: Option<&Segment>) {
+        let flow = packet.to.flow();
+        let f = &mut self.flows[flow.index()];
+        let len = stored.map_or(packet.len(), |s| s.len);
+        if len > 0 && end != f.sender() {
+            f.record_arrival(at, packet.sent, len);
+        }
+        if f.origins[end].captured {
+            self.net.capture_arrival(flow, end, stored.copied().unwrap_or_else(|| packet.unpack()));
+        }
+        self.net.prepare(f, end);
+        let mut sink = self.net.sink(&f.origins[end]);
+        let endpoint = &mut f.ends[end];
+        let reached_sender = match stored {
+            Some(segment) => endpoint.on_segment(at, segment, &mut sink),
+            None if endpoint.is_plain(packet.flags()) => endpoint.on_numbers(at, packet.numbers(), &mut sink),
+            None => endpoint.on_special_segment(at, &packet.unpack(), &mut sink),
+        };
+        if reached_sender {
+            let data = sink.data;
+            self.net.finish(f, end, data);
+            self.cost.packets += data;
+        }
+        if !self.net.fates.is_empty() || !f.is_quiet(end) {
+            self.finish_event(flow, end);
+        } else if reached_sender {
+            self.net.arm_end(flow, f, end);
+        } else {
+            self.net.arm_delayed_ack(flow, f, end);
+        }
+        if self.sampling == Sampling::EachAck && end == self.flow(flow).sender() {
+            self.sample(flow, at);
+        }
+    }
+
+    /// Lets the senders of an end continue that waited until packets of theirs left the queue of their own
+    /// host (`tcp_tsq_handler`).
+    fn resume_throttled(&mut self, end: End) {
+        while let Some(flow) = self.net.waiting.take_released() {
+            if self.flow(flow).ends[end].tx.is_throttled() {
+                self.send(flow, end);
+                self.finish_event(flow, end);
+            }
+        }
+    }
+
+    /// Processes a clock event. It may be stale: the clock was set to another time since, or its deadline has
+    /// moved.
+    #[inline(never)]
+    fn on_clock(&mut self, flow: FlowId, clock: ClockId) {
+        let (f, now) = (&mut self.flows[flow.index()], self.net.now);
+        if f.armed[clock.index()] != now {
+            return;
+        }
+        f.armed[clock.index()] = Instant::NEVER;
+        if clock == ClockId::APPLICATION {
+            self.on_application_clock(flow);
+            return;
+        }
+        let (end, i) = clock.deadline();
+        let due = f.ends[end].deadlines()[i];
+        if due <= now {
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.on_timer(now, sink));
+            self.finish_event(flow, end);
+        } else if due < Instant::NEVER {
+            self.net.arm(flow, f, clock, due);
+        }
+    }
+
+    /// Records what the path did to packets during the current event.
+    #[cold]
+    fn record_fates(&mut self) {
+        let mut fates = std::mem::take(&mut self.net.fates);
+        for Fate { flow, is_data, what } in fates.drain(..) {
+            let truth = &mut self.flows[flow.index()].truth;
+            match what {
+                What::Dropped(d) => self.record_drop(flow, is_data, &d),
+                What::Waited(wait) => truth.peak_queue_delay = truth.peak_queue_delay.max(wait),
+            }
+        }
+        self.net.fates = fates;
+    }
+
+    fn record_drop(&mut self, flow: FlowId, is_data: bool, d: &Dropped) {
+        let f = &mut self.flows[flow.index()];
+        if is_data {
+            self.dropped += 1;
+            f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
+            f.truth.dropped += 1;
+            f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
+            if let Some(impact) = f.truth.impact.as_mut().filter(|i| self.net.now >= i.from) {
+                impact.dropped += 1;
+            }
+        }
+        self.record_event(flow, "drop", d.at, || Some(d.cause.to_string()));
+    }
+
+    /// Adds an event of a recorded flow to the trace, unless sampling is off.
+    fn record_event(
+        &mut self,
+        flow: FlowId,
+        what: &'static str,
+        at: Instant,
+        why: impl FnOnce() -> Option<String>,
+    ) {
+        if self.flow(flow).spec.recorded && self.sampling != Sampling::Off {
+            self.trace.events.push(FlowEvent { at, flow: flow.0, what, why: why() });
+        }
+    }
+
+    /// Completes an event of an end: records drops and the sender's events, lets the application act, and
+    /// sets the clocks.
+    #[inline(never)]
+    fn finish_event(&mut self, flow: FlowId, end: End) {
+        if !self.net.fates.is_empty() {
+            self.record_fates();
+        }
+        if !self.flow(flow).is_quiet(end) {
+            self.handle_events(flow, end);
+        }
+        self.net.arm_end(flow, &mut self.flows[flow.index()], end);
+    }
+
+    #[inline(never)]
+    fn handle_events(&mut self, flow: FlowId, end: End) {
+        let f = self.flow(flow);
+        if end == f.sender() {
+            let tx = &f.ends[end].tx;
+            let checks_capacity = f.truth.capacity.is_none() && !tx.board().is_empty();
+            if !tx.events.is_empty() {
+                self.take_sender_events(flow, end);
+            }
+            if checks_capacity {
+                self.check_capacity(flow);
+            }
+        }
+        let f = self.flow(flow);
+        let rx = &f.ends[end].rx;
+        if rx.delivered() >= f.due[end] || (rx.finished() && !f.closed[end]) {
+            self.run_application(flow, end);
+        }
+    }
+
+    fn take_sender_events(&mut self, flow: FlowId, end: End) {
+        let tx = &mut self.flows[flow.index()].ends[end].tx;
+        let events = std::mem::take(&mut tx.events);
+        let rtt = tx.last_rtt();
+        for (at, event) in &events {
+            let t = &mut self.flows[flow.index()].truth;
+            let (what, why) = match event {
+                Event::Exited(e) => {
+                    if !t.restarted {
+                        t.exit = Some(*e);
+                        t.exit_rtt = rtt;
+                        t.exit_queue_delay = t.peak_queue_delay;
+                    }
+                    ("exit", Some(e.why.name()))
+                }
+                Event::Resumed => {
+                    t.exit = t.exit.filter(|_| t.restarted);
+                    ("resumed", None)
+                }
+                Event::Restarted => {
+                    t.restarted = true;
+                    ("restart", None)
+                }
+                Event::Mark => {
+                    t.first_mark = t.first_mark.or(Some(*at));
+                    ("mark", None)
+                }
+                Event::Loss => {
+                    t.first_loss = t.first_loss.or(Some(*at));
+                    ("loss", None)
+                }
+                Event::Timeout => {
+                    t.first_loss = t.first_loss.or(Some(*at));
+                    ("timeout", None)
+                }
+                Event::Recovered { undone: false } => ("recovered", None),
+                Event::Recovered { undone: true } => ("undone", None),
+                Event::Probe => ("probe", None),
+                Event::Stall => ("stall", None),
+            };
+            self.record_event(flow, what, *at, || why.map(str::to_string));
+        }
+    }
+
+    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach
+    /// what its link carries in one base RTT.
+    fn check_capacity(&mut self, flow: FlowId) {
+        let spec = &self.flow(flow).spec;
+        let (now, path) = (self.net.now, &self.net.path);
+        let rtt = path.facts.base_rtt + spec.extra_delay * 2;
+        let capacity = match spec.direction {
+            Direction::Download => path.bytes_per_rtt(now, rtt),
+            Direction::Upload => path.back.capacity(now, now + rtt),
+        };
+        let sender = self.flow(flow).sender();
+        let same = |f: &&Flow| f.sender() == sender;
+        let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
+        if inflight >= capacity {
+            self.flows[flow.index()].truth.capacity = Some(self.net.now);
+        }
+    }
+
+    // Applications.
+
+    /// The flow begins, or its next request is due.
+    fn on_application_clock(&mut self, flow: FlowId) {
+        let end = End::Client;
+        let f = &mut self.flows[flow.index()];
+        if f.ends[end].state() == State::Closed {
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.connect(now, sink));
+        } else if let Some(bytes) = f.app.request() {
+            f.ends[end].tx.write(bytes);
+            self.send(flow, end);
+        }
+        self.finish_event(flow, end);
+    }
+
+    /// Lets the application of one end act on what has been delivered to it.
+    fn run_application(&mut self, flow: FlowId, end: End) {
+        let now = self.net.now;
+        let f = &mut self.flows[flow.index()];
+        if f.ends[end].state() != State::Established {
+            return;
+        }
+        let rx = &f.ends[end].rx;
+        let socket = Socket {
+            end,
+            is_sender: end == f.sender(),
+            delivered: rx.delivered(),
+            peer_closed: rx.finished(),
+            closed: f.closed[end],
+        };
+        if !socket.is_sender {
+            f.truth.reach_milestones(now, socket.delivered);
+        }
+        let action = f.app.on_event(now, &socket);
+        f.due[end] = action.due.min(Truth::next_milestone(socket.delivered));
+        if action.complete && f.truth.completed.is_none() {
+            f.truth.completed = Some(now);
+        }
+        if let Some(at) = action.request_at {
+            self.net.arm(flow, f, ClockId::APPLICATION, at);
+        }
+        if action.sends() {
+            f.ends[end].tx.write(action.write);
+            if action.close {
+                f.closed[end] = true;
+                f.ends[end].tx.close();
+            }
+            self.send(flow, end);
+            self.record_fates();
+        }
+    }
+
+    /// Sends what an end may send now, after its application wrote or closed.
+    fn send(&mut self, flow: FlowId, end: End) {
+        let f = &mut self.flows[flow.index()];
+        self.cost.packets += self.net.call(f, end, |end, now, sink| end.send(now, sink));
+    }
+
+    // Control by the caller.
+
+    /// Writes `bytes` at the sender of a flow with application [`AppKind::External`], now.
+    pub fn write(&mut self, id: FlowId, bytes: u64) {
+        let f = &mut self.flows[id.index()];
+        debug_assert!(matches!(f.spec.app, AppKind::External { .. }), "its application writes by itself");
+        let end = f.sender();
+        f.ends[end].tx.write(bytes);
+        self.send(id, end);
+        self.record_fates();
+        self.finish_event(id, end);
+    }
+
+    /// Limits the receive window of a flow so that its sender can send the first `bytes` bytes of the
+    /// transfer. The limit never decreases.
+    fn limit_window(&mut self, id: FlowId, bytes: u64) {
+        let f = &mut self.flows[id.index()];
+        let end = f.sender().other();
+        if f.ends[end].rx.limit_window(1 + bytes) {
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.send_window(now, sink));
+            self.finish_event(id, end);
+        }
+    }
+
+    /// Replaces the controller of a flow's sender; the connection stays as it is.
+    pub fn replace_controller(&mut self, id: FlowId, control: AnyController) {
+        let f = &mut self.flows[id.index()];
+        let end = f.sender();
+        f.ends[end].tx.replace_controller(Checked::mid_connection(control));
+        self.finish_event(id, end);
+    }
+
+    // Samples.
+
+    /// Takes the periodic sample of every recorded flow.
+    #[cold]
+    fn sample_all(&mut self) {
+        let at = self.next_sample;
+        for i in 0..self.flows.len() {
+            if self.flows[i].spec.start <= at {
+                self.sample(FlowId(i as u32), at);
+            }
+        }
+        if let Sampling::Every(interval) = self.sampling {
+            self.next_sample = at + interval;
+        }
+    }
+
+    /// Takes a sample of a flow at `at`, if it is recorded.
+    #[cold]
+    fn sample(&mut self, flow: FlowId, at: Instant) {
+        let f = &self.flows[flow.index()];
+        if !f.spec.recorded {
+            return;
+        }
+        let tx = &f.ends[f.sender()].tx;
+        let s = tx.control().state();
+        let link = if f.spec.direction == Direction::Download {
+            &mut self.net.path.forward
+        } else {
+            &mut self.net.path.back
+        };
+        let mut gauges = BTreeMap::new();
+        if self.gauges {
+            tx.control().internal_values(&mut |k, v| {
+                if v.is_finite() {
+                    gauges.insert(k, v);
+                }
+            });
+        }
+        self.trace.samples.push(Sample {
+            time_s: Span(at.0).as_secs_f64(),
+            flow: flow.0,
+            cwnd_bytes: s.cwnd.0,
+            ssthresh_bytes: s.ssthresh.map(|t| t.0),
+            inflight_bytes: tx.board().inflight().0,
+            rtt_s: tx.last_rtt().map(Span::as_secs_f64),
+            delivered_bytes: f.delivered(),
+            queue_bytes: link.backlog(at).0,
+            pacing_bps: tx.pacer().rate().map(|r| r.0),
+            phase: tx.control().phase(),
+            gauges,
+        });
+    }
+}

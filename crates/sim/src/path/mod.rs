@@ -1,0 +1,522 @@
+//! Network paths: two directions, each a chain of elements.
+//!
+//! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its
+//! loss, is therefore computed when it enters, and needs no further event. Only a queue discipline decides
+//! later: its direction says when ([`Direction::next`]). All elements but reordering and a second route keep
+//! the order of packets.
+//!
+//! The order of a direction is: scripted losses, the sender's own interface, a policer, the link with its
+//! queue and its outages, losses at hand-overs and in fades, delays, jitter, random losses (after the link,
+//! whose capacity the lost packets use), reordering, aggregation, duplication. A [`PathSpec`] is a path as
+//! written; [`PathSpec::build`] makes one to run, with all random values from the seed.
+
+mod aggregate;
+mod arrivals;
+mod bottleneck;
+mod bucket;
+mod carrier;
+mod delay;
+mod ecn;
+mod ensemble;
+mod error;
+mod fade;
+mod files;
+mod gemodel;
+mod held;
+mod link;
+mod loss;
+mod outage;
+pub mod quantity;
+pub mod queue;
+pub mod quick_start;
+mod rates;
+mod reorder;
+mod spec;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::view::HostQueue;
+
+pub use arrivals::ArrivalQueue;
+pub use ecn::Ecn;
+pub use error::PathError;
+pub use files::Files;
+pub use held::Held;
+pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
+
+use aggregate::Aggregate;
+use bottleneck::Bottleneck;
+use bucket::Buckets;
+use delay::{Delay, Jitter, WifiJitter};
+use fade::BurstLoss;
+use gemodel::GilbertElliott;
+use link::Link;
+use loss::{Loss, Script};
+use outage::Outage;
+use queue::Departure;
+use reorder::{Reorder, SecondRoute};
+
+/// The state of the sending host's own interface.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// What its queue holds, and may hold.
+    pub queue: HostQueue,
+    /// Number of full packets for which it has room.
+    pub room: u64,
+    /// The rate at which it sends.
+    pub rate: Rate,
+    /// What the connection has in the queue, if the stack is to limit that (TCP small queues).
+    pub held: Option<Bytes>,
+    /// True if the stack did so during the last call.
+    pub throttled: bool,
+}
+
+/// The properties of a packet that elements use.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PacketInfo {
+    /// The length of the IP packet in bytes; below 2^30.
+    pub bytes: u32,
+    /// The flow it belongs to.
+    pub flow: u32,
+    /// What the packet is for.
+    pub kind: Kind,
+    /// Its codepoint of explicit congestion notification.
+    pub ecn: Ecn,
+}
+
+/// The type of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A SYN, the first packet of a connection.
+    Syn,
+    /// A SYN-ACK, the answer to it.
+    SynAck,
+    /// A packet with payload.
+    Data,
+    /// An acknowledgement without payload.
+    Ack,
+    /// A FIN without payload.
+    Fin,
+}
+
+/// Why a packet was dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The queue was full.
+    QueueFull,
+    /// Active queue management dropped it.
+    Aqm,
+    /// Random loss, whatever the load.
+    Random,
+    /// A loss that the path's script names.
+    Scripted,
+    /// An outage: the queue was flushed, or the link is down.
+    Outage,
+    /// A policer dropped it.
+    Policer,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::QueueFull => "queue-full",
+            Self::Aqm => "aqm",
+            Self::Random => "random",
+            Self::Scripted => "scripted",
+            Self::Outage => "outage",
+            Self::Policer => "policer",
+        })
+    }
+}
+
+/// A packet that the path dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Time of the drop. Drops and arrivals are not in one order, as a loss may be before or after a queue.
+    pub at: Instant,
+    /// Why the path dropped it.
+    pub cause: Cause,
+}
+
+/// An element after the link of a direction.
+#[derive(Clone, Debug)]
+enum Element {
+    Delay(Delay),
+    Jitter(Jitter),
+    WifiJitter(WifiJitter),
+    Loss(Loss),
+    GilbertElliott(GilbertElliott),
+    BurstLoss(BurstLoss),
+    Reorder(Reorder),
+    SecondRoute(SecondRoute),
+    Aggregate(Aggregate),
+    Policer(Buckets),
+    /// A link of its own.
+    Link(Box<Link>),
+}
+
+impl Element {
+    #[inline]
+    fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        match self {
+            Self::Delay(e) => Ok(e.pass(now)),
+            Self::Jitter(e) => Ok(e.pass(now)),
+            other => other.pass_rare(now, p.bytes, p.ecn.is_capable()),
+        }
+    }
+
+    /// The same for elements that few paths have. Takes what it uses by value: a reference would force the
+    /// packet's properties into memory for all others.
+    #[inline(never)]
+    fn pass_rare(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
+        let lost = match self {
+            Self::Delay(e) => return Ok(e.pass(now)),
+            Self::Jitter(e) => return Ok(e.pass(now)),
+            Self::WifiJitter(e) => return Ok(e.pass(now)),
+            Self::Reorder(e) => return Ok(e.pass(now)),
+            Self::SecondRoute(e) => return Ok(e.pass(now)),
+            Self::Aggregate(e) => return Ok(e.pass(now)),
+            Self::Link(e) => return e.pass_behind(now, bytes, capable),
+            Self::Policer(e) => {
+                let dropped = Dropped { at: now, cause: Cause::Policer };
+                return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
+            }
+            Self::Loss(e) => e.drops(),
+            Self::GilbertElliott(e) => e.drops(),
+            Self::BurstLoss(e) => e.drops(now),
+        };
+        if lost { Err(Dropped { at: now, cause: Cause::Random }) } else { Ok(now) }
+    }
+}
+
+/// One direction of a path.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of
+    /// the link now.
+    scripts: Vec<Script>,
+    /// Drops before the link.
+    policer: Option<Box<Buckets>>,
+    /// A link whose queue drops what comes when it is full.
+    link: Option<Link>,
+    outage: Option<Box<Outage>>,
+    /// A link whose queue decides later: in place of `link`, or before it as the sender's own interface.
+    bottleneck: Option<Box<Bottleneck>>,
+    /// The constant delay.
+    propagation: Span,
+    beyond: Vec<Element>,
+    /// True if it has no scripts, queue discipline, policer, outage or marks, does not disorder, and filters
+    /// no ACKs.
+    simple: bool,
+    /// True if packets may overtake each other or arrive twice.
+    disorders: bool,
+    /// Draws the packets that arrive twice.
+    duplicates: Option<Loss>,
+    /// Of the ACKs of a connection that wait for the same release, the newest replaces those before it.
+    filters: bool,
+    /// The rate of the sender's own interface, if that is the link or lies before it, and the space of its
+    /// queue in the second case.
+    interface: Option<(Rate, Bytes)>,
+    /// The highest rate that its routers grant to a Quick-Start request.
+    grants: Option<Rate>,
+}
+
+impl Direction {
+    /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop.
+    /// Arrivals are in order unless the direction [disorders](Self::disorders).
+    pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        debug_assert!(self.bottleneck.is_none(), "what its queue does is known later");
+        self.run_scripts(now, p)?;
+        self.police(now, p)?;
+        let mut t = now;
+        if let Some(outage) = &mut self.outage {
+            t = outage.pass(self.link.as_mut(), now, p)?;
+        } else if let Some(link) = &mut self.link {
+            t = link.pass(now, p)?;
+        }
+        t = t + self.propagation;
+        for element in &mut self.beyond {
+            t = element.pass(t, p)?;
+        }
+        Ok(t)
+    }
+
+    /// Returns true if packets may be sent by [`Direction::pass_simple`].
+    #[inline]
+    pub fn is_simple(&self) -> bool {
+        self.simple
+    }
+
+    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most
+    /// paths have, for a packet that is not ECN-capable.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
+    pub fn pass_simple(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        debug_assert!(self.simple, "it has other elements");
+        debug_assert!(!p.ecn.is_capable(), "only Direction::pass can mark it");
+        let mut t = now;
+        if let Some(link) = &mut self.link {
+            t = link.pass_capable(now, p.bytes, false)?;
+        }
+        t = t + self.propagation;
+        for element in &mut self.beyond {
+            t = element.pass(t, p)?;
+        }
+        Ok(t)
+    }
+
+    fn has_simple_elements(&self) -> bool {
+        let link = self.link.as_ref().is_none_or(|l| !l.marks());
+        let before = self.policer.is_none() && self.outage.is_none() && self.bottleneck.is_none();
+        link && before && self.scripts.is_empty() && !self.disorders && !self.filters
+    }
+
+    /// Returns true if packets may overtake each other, or [arrive twice](Self::draws_copy).
+    #[inline]
+    pub fn disorders(&self) -> bool {
+        self.disorders
+    }
+
+    /// Returns true if the packet that passed last arrives twice, both at the same time. To be called once
+    /// for each packet that was not dropped.
+    pub fn draws_copy(&mut self) -> bool {
+        self.duplicates.as_mut().is_some_and(Loss::drops)
+    }
+
+    /// Returns true if the link may mark packets.
+    pub fn marks(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::marks) || self.bottleneck.as_ref().is_some_and(|b| b.marks())
+    }
+
+    /// Returns true if the last ECN-capable packet was marked on its way.
+    pub fn marked(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::marked)
+    }
+
+    fn run_scripts(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
+        for script in &mut self.scripts {
+            if script.drops(p) {
+                return Err(Dropped { at: now, cause: Cause::Scripted });
+            }
+        }
+        Ok(())
+    }
+
+    /// What lies before the link: a policer.
+    fn police(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
+        if let Some(policer) = &mut self.policer
+            && !policer.conforms(now, p.bytes)
+        {
+            return Err(Dropped { at: now, cause: Cause::Policer });
+        }
+        Ok(())
+    }
+
+    /// Returns true if the link has a queue discipline. Packets then enter by [`Direction::enqueue`], not by
+    /// [`Direction::pass`], and leave when [`Direction::serve`] is called at [`Direction::next`].
+    #[inline]
+    pub fn has_discipline(&self) -> bool {
+        self.bottleneck.is_some()
+    }
+
+    /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to
+    /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order.
+    pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
+        let admitted = match self.run_scripts(now, p) {
+            Ok(()) if !self.has_host_queue() => self.police(now, p),
+            other => other,
+        };
+        if let Err(dropped) = admitted {
+            out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome: Err(dropped) });
+            return;
+        }
+        let first = out.len();
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.enqueue(now, p, id, out);
+        }
+        self.carry(out, first);
+    }
+
+    /// When the queue next has something to do. Law: [`Direction::serve`] at that time adds a departure at
+    /// least.
+    #[inline]
+    pub fn next(&self) -> Option<Instant> {
+        self.bottleneck.as_ref()?.next()
+    }
+
+    /// Lets leave the queue what may by `now`; adds it to `out`.
+    pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
+        let first = out.len();
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.serve(now, out);
+        }
+        self.carry(out, first);
+    }
+
+    /// Takes what left the link through the rest of the direction.
+    fn carry(&mut self, out: &mut [Departure], first: usize) {
+        for d in &mut out[first..] {
+            let has_link_behind = self.link.is_some();
+            if has_link_behind {
+                // The wait that counts is that at the link of the path.
+                d.waited = Span::ZERO;
+            }
+            let Ok(mut sent) = d.outcome else { continue };
+            let p = PacketInfo { bytes: d.bytes, flow: 0, kind: Kind::Data, ecn: d.ecn };
+            if has_link_behind {
+                match self.pass_link_behind(sent, &p, d) {
+                    Ok(at) => sent = at,
+                    Err(dropped) => {
+                        d.outcome = Err(dropped);
+                        continue;
+                    }
+                }
+            }
+            d.outcome = self.beyond.iter_mut().try_fold(sent + self.propagation, |t, e| e.pass(t, &p));
+        }
+    }
+
+    /// Takes a packet that left the sender's own interface at `now` through policer and link. Its wait is
+    /// then that at the link.
+    #[cold]
+    fn pass_link_behind(
+        &mut self,
+        now: Instant,
+        p: &PacketInfo,
+        d: &mut Departure,
+    ) -> Result<Instant, Dropped> {
+        self.police(now, p)?;
+        let Some(link) = &mut self.link else { return Ok(now) };
+        d.waited = link.wait(now);
+        let at = link.pass(now, p)?;
+        if p.ecn.is_capable() && link.marked() {
+            d.ecn = Ecn::Ce;
+        }
+        Ok(at)
+    }
+
+    /// Returns the least delay of a packet.
+    pub fn least_delay(&self) -> Span {
+        self.propagation
+    }
+
+    /// Returns true if an ACK replaces an older one that waits for the same release (RFC 3449 §5.2.1).
+    pub fn filters_acks(&self) -> bool {
+        self.filters
+    }
+
+    /// Returns true if packets enter the queue of an interface of the sender's own, with the link of the path
+    /// behind it.
+    pub fn has_host_queue(&self) -> bool {
+        self.bottleneck.is_some() && self.link.is_some()
+    }
+
+    /// Returns true if the sender sees a queue of its own: the link is its interface, or lies behind it.
+    pub fn is_interface(&self) -> bool {
+        self.interface.is_some()
+    }
+
+    /// Returns the sender's own interface, if there is one, with its free space in packets of `packet` bytes.
+    pub fn interface(&mut self, now: Instant, packet: u32) -> Option<Interface> {
+        let (rate, limit) = self.interface?;
+        let (queue, room, held) = if let Some(own) = &self.bottleneck {
+            (HostQueue { used: own.backlog(), limit }, u64::MAX, Some(Bytes::ZERO))
+        } else {
+            let (queue, room) = self.link.as_mut()?.room(now, packet);
+            (queue, room, None)
+        };
+        Some(Interface { queue, room, rate, held, throttled: false })
+    }
+
+    /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do
+    /// not support it.
+    pub fn grant(&self, request: u8) -> u8 {
+        self.grants.map_or(0, |most| request.min(quick_start::rate_code(most)))
+    }
+
+    /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before
+    /// the last packet.
+    pub fn backlog(&mut self, now: Instant) -> Bytes {
+        match (&mut self.link, &mut self.outage) {
+            (Some(link), Some(outage)) => outage.backlog(link, now),
+            (Some(link), None) => link.backlog(now),
+            (None, _) => self.bottleneck.as_ref().map_or(Bytes::ZERO, |b| b.backlog()),
+        }
+    }
+
+    /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that
+    /// includes the wait for the next opportunity. With a queue discipline it is what all that waits needs,
+    /// although some leave earlier.
+    #[inline]
+    pub fn queue_delay(&self, now: Instant) -> Span {
+        if self.simple {
+            return self.link.as_ref().map_or(Span::ZERO, |link| link.wait(now));
+        }
+        self.special_queue_delay(now)
+    }
+
+    #[inline(never)]
+    fn special_queue_delay(&self, now: Instant) -> Span {
+        match (&self.link, &self.outage) {
+            (Some(link), Some(outage)) => outage.wait(link, now),
+            (Some(link), None) => link.wait(now),
+            (None, _) => self.bottleneck.as_ref().map_or(Span::ZERO, |b| b.wait(now)),
+        }
+    }
+
+    /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`;
+    /// [`Bytes::MAX`] if there is no link.
+    pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        let link = match (&self.link, &self.outage) {
+            (Some(link), Some(outage)) => outage.capacity(link, from, to),
+            (Some(link), None) => link.capacity(from, to),
+            (None, _) => self.bottleneck.as_ref().map_or(Bytes::MAX, |b| b.capacity(from, to)),
+        };
+        self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)))
+    }
+}
+
+/// A path to run, with both directions and its true properties.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// The direction of the data of a download, and of SYN-ACKs: from server to client.
+    pub forward: Direction,
+    /// The direction of its ACKs, and of SYNs: from client to server.
+    pub back: Direction,
+    /// Its true rate, delay and buffer.
+    pub facts: PathFacts,
+    /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path
+    /// draws none.
+    pub drawn: BTreeMap<String, f64>,
+}
+
+impl Path {
+    /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight
+    /// that fills the path. Where the rate is constant it does not depend on `now`.
+    pub fn bytes_per_rtt(&self, now: Instant, rtt: Span) -> Bytes {
+        if self.facts.variable { self.forward.capacity(now, now + rtt) } else { self.facts.rate.over(rtt) }
+    }
+}
+
+/// The true properties of a path, known to the simulator and hidden from the hosts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathFacts {
+    /// The mean rate of the forward link: over a trace's period; over a schedule, whose last step counts as
+    /// long as the one before it.
+    pub rate: Rate,
+    /// The least two-way propagation delay, without transmission.
+    pub base_rtt: Span,
+    /// Rate times base RTT, in bytes of IP packets.
+    pub bdp: Bytes,
+    /// The limit of the forward queue, in bytes of IP packets (of 1500 bytes where the limit is in packets,
+    /// at the mean rate where it is in time); `None` if there is no limit.
+    pub buffer: Option<Bytes>,
+    /// True if the rate varies over time.
+    pub variable: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,413 @@
+//! Compares two engines over named cells, each a path and a congestion control: the simulator with the live
+//! kernel, or with a QUIC stack.
+//!
+//! A figure of the first engine agrees if it lies within the range of the second's runs, widened by 10 %; the
+//! time of an exit also by one round trip; the time to a number of bytes by 5 % only. The first engine's
+//! figure is the median over as many runs with the same seeds, so that both have the same jitter, losses and
+//! start in a trace. A cell passes if every figure agrees.
+
+use crate::engines::{Engine, EngineError, Part, Watched};
+use crate::record::{Row, Sample, Trace};
+use crate::run::Job;
+use crate::scenario::{Study, StudyText};
+use crate::stats::{median, quantile};
+use slowstart::units::Span;
+use slowstart_sim::engine::Sampling;
+use slowstart_sim::tcp::profile::Profile;
+use std::path::Path;
+
+/// A congestion control of the simulator and its counterpart in the kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The label of the figure.
+    pub name: &'static str,
+    /// The startup or controller of the simulator.
+    pub startup: &'static str,
+    /// The simulator's congestion avoidance.
+    pub avoidance: &'static str,
+    /// The congestion control of the kernel: a built-in one, or the BPF object of a startup with its
+    /// avoidance.
+    pub kernel: &'static str,
+}
+
+/// Linux CUBIC with its defaults.
+const CUBIC: Control = Control { name: "cubic", startup: "hystart", avoidance: "cubic", kernel: "cubic" };
+/// Linux CUBIC without `HyStart`.
+const PLAIN: Control =
+    Control { name: "cubic without HyStart", startup: "standard", avoidance: "cubic", kernel: "standard" };
+const RENO: Control = Control { name: "reno", startup: "standard", avoidance: "reno", kernel: "reno" };
+const BBR: Control = Control { name: "bbr", startup: "bbr", avoidance: "cubic", kernel: "bbr" };
+const SEARCH: Control = Control { name: "search", startup: "search", avoidance: "cubic", kernel: "search" };
+const HSPP: Control =
+    Control { name: "hystart++", startup: "hystart++", avoidance: "cubic", kernel: "hystart++" };
+
+/// Runs of each cell.
+pub const RUNS: u32 = 5;
+
+/// A path and a congestion control.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The name of the cell: path, run and startup.
+    pub name: String,
+    /// The path, as an inline path.
+    pub path: &'static str,
+    /// The duration of a run.
+    pub seconds: u32,
+    /// True if the path names a trace file, which is in a folder that the user gives.
+    pub traced: bool,
+    /// The congestion control of the sender.
+    pub control: Control,
+    /// The feedback of ECN that both ends use (the profile's `ecn`), if they do.
+    pub ecn: Option<&'static str>,
+}
+
+/// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the
+/// congestion controls that run over each. Where rate and delay are constant, ACKs have a jitter of one
+/// packet time: a packet sent for an ACK arrives at the full queue at the moment at which another packet
+/// leaves it, and without jitter the same one of the two would always be first (Floyd and Jacobson, On
+/// Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
+const MATRIX: &[(&str, u32, &str, &[Control])] = &[
+    ("2M-50ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=50ms queue=1bdp", &[CUBIC, RENO]),
+    ("2M-600ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=600ms queue=1bdp", &[PLAIN, SEARCH]),
+    ("5M-20ms-4", 15, "rate=5Mbit ack_jitter=2400us rtt=20ms queue=4bdp", &[CUBIC, BBR]),
+    ("10M-100ms-1/4", 15, "rate=10Mbit ack_jitter=1200us rtt=100ms queue=0.25bdp", &[CUBIC, RENO]),
+    ("10M-100ms-1", 15, "rate=10Mbit ack_jitter=1200us rtt=100ms queue=1bdp", &[CUBIC, PLAIN, SEARCH, HSPP]),
+    ("10M-100ms-4", 15, "rate=10Mbit ack_jitter=1200us rtt=100ms queue=4bdp", &[PLAIN, BBR]),
+    ("20M-40ms-1", 10, "rate=20Mbit ack_jitter=600us rtt=40ms queue=1bdp", &[CUBIC, SEARCH, HSPP]),
+    ("20M-300ms-1", 12, "rate=20Mbit ack_jitter=600us rtt=300ms queue=1bdp", &[CUBIC, SEARCH]),
+    ("50M-5ms-4", 6, "rate=50Mbit ack_jitter=240us rtt=5ms queue=4bdp", &[CUBIC, RENO]),
+    ("50M-50ms-1/2", 6, "rate=50Mbit ack_jitter=240us rtt=50ms queue=0.5bdp", &[PLAIN, HSPP]),
+    ("50M-50ms-2", 6, "rate=50Mbit ack_jitter=240us rtt=50ms queue=2bdp", &[CUBIC, BBR]),
+    ("50M-600ms-1", 15, "rate=50Mbit ack_jitter=240us rtt=600ms queue=1bdp", &[CUBIC, PLAIN, SEARCH, HSPP]),
+    ("100M-10ms-1", 4, "rate=100Mbit ack_jitter=120us rtt=10ms queue=1bdp", &[CUBIC, RENO]),
+    ("100M-50ms-1/4", 5, "rate=100Mbit ack_jitter=120us rtt=50ms queue=0.25bdp", &[CUBIC, SEARCH]),
+    ("100M-50ms-1", 5, "rate=100Mbit ack_jitter=120us rtt=50ms queue=1bdp", &[CUBIC, PLAIN, RENO, BBR]),
+    ("100M-50ms-4", 5, "rate=100Mbit ack_jitter=120us rtt=50ms queue=4bdp", &[SEARCH, HSPP]),
+    ("200M-20ms-1", 3, "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", &[CUBIC]),
+    ("200M-100ms-1/2", 5, "rate=200Mbit ack_jitter=60us rtt=100ms queue=0.5bdp", &[CUBIC, HSPP]),
+    ("jitter-20M-50ms", 10, "rate=20Mbit rtt=50ms queue=1bdp jitter=5ms", &[CUBIC, SEARCH]),
+    ("loss-20M-50ms", 10, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp loss=0.1%", &[CUBIC, RENO]),
+    ("lte", 15, "trace=lte-verizon-short.down rtt=60ms queue=300packets", &[CUBIC, BBR]),
+    (
+        "starlink",
+        10,
+        "trace=starlink-leocc-A.bw.gz delay_trace=starlink-leocc-A.delay queue=500packets",
+        &[CUBIC, SEARCH],
+    ),
+];
+
+/// As [`MATRIX`], over queue disciplines, token buckets and the elements that lose, delay and duplicate by
+/// more than a coin; one congestion control each, and the ECN that both ends use.
+const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
+    ("fq_codel", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", CUBIC, None),
+    ("fq_codel-ecn", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", RENO, Some("rfc3168")),
+    ("codel", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=codel", PLAIN, None),
+    ("codel-ecn", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"codel ecn\"", CUBIC, Some("rfc3168")),
+    ("pie", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=pie", RENO, None),
+    ("pie-ecn", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"pie ecn\"", CUBIC, Some("rfc3168")),
+    (
+        "red",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"red limit=400kB min=30kB max=90kB\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "red-ecn-adaptive",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"red limit=400kB min=30kB max=90kB ecn adaptive\"",
+        RENO,
+        Some("rfc3168"),
+    ),
+    ("dualpi2", 6, "rate=50Mbit ack_jitter=240us rtt=20ms queue=dualpi2", CUBIC, None),
+    ("dualpi2-ecn", 6, "rate=50Mbit ack_jitter=240us rtt=20ms queue=dualpi2", RENO, Some("rfc3168")),
+    ("fq", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"fq flow_limit=100p\"", CUBIC, None),
+    ("step-ecn", 10, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp mark=5ms", CUBIC, Some("rfc3168")),
+    (
+        "policer",
+        8,
+        "rate=75Mbit ack_jitter=160us rtt=45ms queue=375kB policer=\"rate=20Mbit burst=250kB\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "policer",
+        8,
+        "rate=75Mbit ack_jitter=160us rtt=45ms queue=375kB policer=\"rate=20Mbit burst=250kB\"",
+        RENO,
+        None,
+    ),
+    (
+        "shaper",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=20ms queue=312500B shaper=\"rate=50Mbit burst=5MB\"",
+        CUBIC,
+        None,
+    ),
+    ("gemodel", 10, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp gemodel=0.05%,20%", CUBIC, None),
+    (
+        "outage-kept",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp outage=at=3s,for=150ms,queue=kept",
+        CUBIC,
+        None,
+    ),
+    (
+        "outage-flushed",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp outage=at=3s,for=150ms,queue=flushed",
+        RENO,
+        None,
+    ),
+    ("reorder", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp reorder=2%,delay=4ms", CUBIC, None),
+    ("second-route", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp second_route=20%,3ms", RENO, None),
+    ("duplicate", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp duplicate=2%", CUBIC, None),
+];
+
+impl Cell {
+    /// The study of the cell on an engine: its control has the kernel's name where the engine knows that
+    /// name, and the TCP stack is set as far as the engine lets it. `traces` is the folder of the trace
+    /// files.
+    ///
+    /// # Errors
+    /// If the engine cannot run the cell.
+    pub fn study(&self, engine: &dyn Engine, traces: Option<&Path>) -> Result<Study, EngineError> {
+        let avoidance = self.control.avoidance;
+        let by_kernel = engine.startups(avoidance).iter().any(|s| s == self.control.kernel);
+        let startup = if by_kernel { self.control.kernel } else { self.control.startup };
+        let carries = |part| engine.lacks(part).is_none();
+        // The emulator's sender has no fq qdisc, and its receive buffers start at 1 MB.
+        let (profile, first) = (Profile::LINUX_6_18.name.to_string(), "1048576");
+        let text = StudyText {
+            path: self.path.to_string(),
+            startups: vec![startup.to_string()],
+            avoidance: Some(avoidance.to_string()),
+            duration: Some(format!("{}s", self.seconds)),
+            profile: carries(Part::Profile).then_some(profile),
+            set: [("rmem_first", carries(Part::Knobs).then_some(first)), ("ecn", self.ecn)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key.to_string(), value?.to_string())))
+                .collect(),
+            runs: Some(RUNS),
+            ..StudyText::default()
+        };
+        engine.study(&text, traces)
+    }
+
+    /// A run of a cell, with samples.
+    ///
+    /// # Errors
+    /// If the run fails, or `stop` returned true.
+    pub fn run(
+        engine: &dyn Engine,
+        study: &Study,
+        job: Job,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Ran, EngineError> {
+        let sampling = Sampling::Every(Span::millis(5));
+        let outcome = engine.run(study, job, &Watched { sampling, internals: false, stop })?;
+        Ok(Ran { row: outcome.row, trace: outcome.trace })
+    }
+
+    /// Returns all cells, in the order of the table.
+    pub fn all() -> Vec<Self> {
+        let cell = |&(path_name, seconds, path, controls): &(&str, u32, &'static str, &'static [Control])| {
+            let name = path_name.to_string();
+            controls.iter().map(move |c| Self {
+                name: format!("{name} {}", c.name),
+                path,
+                seconds,
+                traced: path.contains("trace="),
+                control: *c,
+                ecn: None,
+            })
+        };
+        let element = |&(name, seconds, path, control, ecn): &(&str, u32, &'static str, Control, _)| Self {
+            name: format!("{name} {}", control.name),
+            path,
+            seconds,
+            traced: false,
+            control,
+            ecn,
+        };
+        MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element)).collect()
+    }
+}
+
+/// A run of a cell.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The row of the run.
+    pub row: Row,
+    /// Its samples and events.
+    pub trace: Trace,
+}
+
+/// By how much a range is widened.
+#[derive(Copy, Clone, Debug)]
+struct Slack {
+    share: f64,
+    more: f64,
+}
+
+/// A simulated figure beside the kernel's range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name, with the unit.
+    pub name: &'static str,
+    /// The median of the first engine's runs; `None` if most of them have none.
+    pub ours: Option<f64>,
+    /// The second engine's minimum and maximum; `None` if none of its runs has one.
+    pub theirs: Option<(f64, f64)>,
+    /// True if the first engine's figure lies in that range, widened.
+    pub agrees: bool,
+}
+
+impl Figure {
+    fn new(name: &'static str, ours: &[Option<f64>], kernel: &[Option<f64>], slack: Slack) -> Self {
+        // If some of the kernel's runs have the figure and some do not, both outcomes agree.
+        let some = |v: &[Option<f64>]| v.iter().flatten().copied().collect::<Vec<f64>>();
+        let (ours_all, kernel_all) = (some(ours), some(kernel));
+        let ours_mid = median(&ours_all).filter(|_| 2 * ours_all.len() > ours.len()).map(|m| m.mid);
+        let range = quantile(&kernel_all, 0.0).zip(quantile(&kernel_all, 1.0));
+        let agrees = match (ours_mid, range) {
+            (None, _) => kernel_all.len() < kernel.len() || kernel.is_empty(),
+            (Some(_), None) => false,
+            (Some(ours), Some((low, high))) => {
+                ours >= low * (1.0 - slack.share) - slack.more
+                    && ours <= high * (1.0 + slack.share) + slack.more
+            }
+        };
+        Self { name, ours: ours_mid, theirs: range, agrees }
+    }
+}
+
+/// Every compared figure of a cell: the first engine's runs beside the second's.
+pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
+    let rtt_s = ours.first().map_or(0.0, |o| o.row.base_rtt_s);
+    let tenth = Slack { share: 0.1, more: 0.0 };
+    let of = |name, slack, what: &dyn Fn(&Row) -> Option<f64>| {
+        let all = |o: &[Ran]| o.iter().map(|o| what(&o.row)).collect::<Vec<_>>();
+        Figure::new(name, &all(ours), &all(kernel), slack)
+    };
+    let segment = |r: &Row| (r.iw_bytes / 10).max(1) as f64;
+    let mut figures = Vec::new();
+    // The kernel does not report when BBR's startup ends.
+    if cell.control != BBR {
+        figures.push(of("exit (s)", Slack { share: 0.1, more: rtt_s }, &|r| Some(r.exit.as_ref()?.time_s)));
+        figures.push(of("window at exit (packets)", tenth, &|r| {
+            Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / segment(r))
+        }));
+        figures.push(of("lost in startup", tenth, &|r| Some(r.startup_lost_packets as f64)));
+    }
+    figures.push(of("first loss known (s)", tenth, &|r| r.first_loss_time_s));
+    for (name, bytes) in
+        [("to 100 kB (s)", "100000"), ("to 1 MB (s)", "1000000"), ("to 10 MB (s)", "10000000")]
+    {
+        figures.push(of(name, Slack { share: 0.05, more: 0.0 }, &|r| *r.time_to_bytes_s.get(bytes)?));
+    }
+    if cell.ecn.is_some() {
+        figures.push(of("marked", tenth, &|r| Some(r.marks.as_ref()?.packets as f64)));
+        figures.push(of("reductions for marks", tenth, &|r| Some(r.marks.as_ref()?.responses as f64)));
+    }
+    figures.push(of("retransmitted", tenth, &|r| Some(r.retransmitted_packets as f64)));
+    figures.push(of("goodput (Mbit/s)", tenth, &|r| Some(r.goodput_bps as f64 / 1e6)));
+    figures.push(trajectory(ours, kernel));
+    figures
+}
+
+/// The number of times at which windows are compared.
+const MOMENTS: usize = 300;
+
+/// The window at a time: that of the last sample before it.
+fn window(samples: &[Sample], time_s: f64) -> Option<f64> {
+    let after = samples.partition_point(|s| s.time_s <= time_s);
+    Some(samples.get(after.checked_sub(1)?)?.cwnd_bytes as f64)
+}
+
+/// The distance of a run's window from that of the kernel's median run, in per cent: the mean over time of
+/// the greater over the smaller, minus one. The simulated run may be a tenth farther away than the kernel's
+/// own runs are.
+fn trajectory(ours: &[Ran], kernel: &[Ran]) -> Figure {
+    let last = |o: &Ran| o.trace.samples.last().map_or(0.0, |s| s.time_s);
+    let end = ours.iter().chain(kernel).map(last).fold(f64::INFINITY, f64::min);
+    let moments: Vec<f64> = (1..MOMENTS).map(|i| end * i as f64 / MOMENTS as f64).collect();
+    let at = |o: &Ran, t: f64| window(&o.trace.samples, t);
+    let middle: Vec<Option<f64>> = moments
+        .iter()
+        .map(|t| quantile(&kernel.iter().filter_map(|o| at(o, *t)).collect::<Vec<_>>(), 0.5))
+        .collect();
+    let distance = |o: &Ran| {
+        let apart: Vec<f64> = moments
+            .iter()
+            .zip(&middle)
+            .filter_map(|(t, m)| Some((at(o, *t)?.max(1.0) / (*m)?.max(1.0)).ln().abs()))
+            .collect();
+        let mean = apart.iter().sum::<f64>() / apart.len().max(1) as f64;
+        (!apart.is_empty()).then(|| 100.0 * mean.exp_m1())
+    };
+    let all = |o: &[Ran]| o.iter().map(distance).collect::<Vec<_>>();
+    let mut figure =
+        Figure::new("window from middle (%)", &all(ours), &all(kernel), Slack { share: 0.1, more: 10.0 });
+    // A smaller distance than that of the kernel's own runs also agrees.
+    figure.agrees |= figure.ours.zip(figure.theirs).is_some_and(|(ours, (low, _))| ours < low);
+    figure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::Simulator;
+
+    #[test]
+    fn there_are_71_cells_with_names_of_their_own_and_paths_that_are_read() {
+        let mut names: Vec<String> = Cell::all().into_iter().map(|c| c.name).collect();
+        assert_eq!(names.len(), 71);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 71);
+        for cell in Cell::all().into_iter().filter(|c| !c.traced) {
+            cell.study(&Simulator, None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
+        }
+    }
+
+    fn outcomes(cell: &Cell) -> Vec<Ran> {
+        let study = cell.study(&Simulator, None).expect("a study");
+        let run = |job| Cell::run(&Simulator, &study, job, &|| false).expect("it runs");
+        study.jobs().into_iter().map(run).collect()
+    }
+
+    #[test]
+    fn a_run_agrees_with_itself_and_not_with_another_startup() {
+        let cells = Cell::all();
+        let named = |name: &str| cells.iter().find(|c| c.name == name).expect("a cell");
+        let (cubic, plain) = (named("100M-50ms-1 cubic"), named("100M-50ms-1 cubic without HyStart"));
+        let (ours, theirs) = (outcomes(cubic), outcomes(plain));
+        assert!(compare(cubic, &ours, &ours).iter().all(|f| f.agrees));
+        let apart: Vec<&str> =
+            compare(cubic, &ours, &theirs).iter().filter(|f| !f.agrees).map(|f| f.name).collect();
+        for name in ["window at exit (packets)", "lost in startup", "retransmitted"] {
+            assert!(apart.contains(&name), "{name} is not in {apart:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_widened_on_both_sides_and_no_more() {
+        let agrees = |ours: f64, slack| {
+            Figure::new("x", &[Some(ours)], &[Some(10.0), Some(20.0), Some(12.0)], slack).agrees
+        };
+        let tenth = Slack { share: 0.1, more: 0.0 };
+        assert_eq!([8.9, 9.0, 15.0, 22.0, 22.1].map(|x| agrees(x, tenth)), [false, true, true, true, false]);
+        let more = Slack { share: 0.1, more: 1.0 };
+        assert_eq!([7.9, 8.0, 23.0, 23.1].map(|x| agrees(x, more)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn what_some_runs_of_the_kernel_lack_ours_may_lack_and_what_all_have_it_may_not() {
+        let tenth = Slack { share: 0.1, more: 0.0 };
+        let lacks = |kernel: &[Option<f64>]| Figure::new("x", &[None, None, None], kernel, tenth).agrees;
+        assert!(lacks(&[None, None]) && lacks(&[Some(1.0), None]));
+        assert!(!lacks(&[Some(1.0), Some(1.0)]));
+        assert!(!Figure::new("x", &[Some(1.0)], &[None, None], tenth).agrees, "nor have what none has");
+    }
+}

@@ -1,0 +1,569 @@
+//! What decides between startups over one path: differences from a baseline, ranks, and the startups that
+//! nothing beats.
+//!
+//! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference
+//! counts if its median is at least the margin and its 95 % interval excludes zero. Everything that shows
+//! results takes its order and its words from here.
+
+use crate::order::Order;
+use crate::record::Row;
+use crate::scenario::Study;
+use crate::stats::{FEWEST_PAIRS, Median, median};
+use crate::summary::{Measure, Summary, label_of, summarise};
+use slowstart::registry::{self, Need};
+use std::cmp::Ordering;
+
+/// The startups that people choose among, which `slowstart compare` runs if none is named.
+pub const CHOSEN: [&str; 9] = [
+    "hystart",
+    "standard",
+    "hystart++",
+    "search",
+    "ess",
+    "bbr3",
+    "rapid-start",
+    "careful-resume",
+    "rate-bound",
+];
+
+/// Differences of times, rates and bytes below this share are none.
+pub const MARGIN: f64 = 0.03;
+/// Differences of fewer lost packets are none: what an initial window holds (RFC 6928).
+pub const LOSS_MARGIN: f64 = 10.0;
+/// Differences of the share that another flow got below so many points are none.
+pub const HARM_MARGIN: f64 = 3.0;
+/// What is measured about a startup in one run, beyond its row: the harm to another flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Harm {
+    /// The label of the startup, from [`crate::summary::label`].
+    pub label: String,
+    /// The number of the run.
+    pub run: u32,
+    /// What the other flow got, in percent of what it got in the same time without the newcomer.
+    pub got_percent: f64,
+}
+
+/// What differences are judged by.
+#[derive(Copy, Clone, Debug)]
+pub struct Terms<'a> {
+    /// The label of the baseline; `None` for the default of the engine, else the first startup.
+    pub baseline: Option<&'a str>,
+    /// The margin, as a share.
+    pub margin: f64,
+    /// Measurements beside another flow; empty if there are none.
+    pub harm: &'a [Harm],
+}
+
+impl Default for Terms<'_> {
+    fn default() -> Self {
+        Self { baseline: None, margin: MARGIN, harm: &[] }
+    }
+}
+
+impl Terms<'_> {
+    /// # Errors
+    /// No startup of the study has the label of the baseline. The text names what was found and what was
+    /// expected.
+    pub fn check(&self, study: &Study) -> Result<(), String> {
+        let Some(baseline) = self.baseline else { return Ok(()) };
+        let labels: Vec<String> =
+            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
+        if labels.iter().any(|l| l == baseline) {
+            return Ok(());
+        }
+        Err(format!("found {baseline:?}, expected one of the startups: {}", labels.join(", ")))
+    }
+}
+
+/// What a difference says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Certainly better, by the margin at least.
+    Better,
+    /// Certainly worse, by the margin at least.
+    Worse,
+    /// Within the margin, so no difference.
+    Even,
+    /// Beyond the margin, but not certain.
+    NotShown {
+        /// About how many runs would show it, if it is real.
+        runs: usize,
+    },
+}
+
+/// A difference between two startups, from pairs of runs.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Median and interval: percent for times and rates; packets, milliseconds or points for the others.
+    pub median: Median,
+    /// What the interval says of the difference.
+    pub change: Change,
+}
+
+/// What is compared: a measure of the rows, or the harm to another flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// A measure of the startup's own rows.
+    Of(Measure),
+    /// What another flow got ([`Harm::got_percent`]).
+    OthersGot,
+}
+
+impl Figure {
+    const fn less_is_better(self) -> bool {
+        match self {
+            Self::Of(m) => !matches!(m.less_is_better(), Some(false)),
+            Self::OthersGot => false,
+        }
+    }
+
+    /// True if differences are in percent of the other's value.
+    const fn is_relative(self) -> bool {
+        use Measure::{Completion, Goodput, Time1MB, Time10MB};
+        matches!(self, Self::Of(Completion | Goodput | Time1MB | Time10MB))
+    }
+}
+
+/// A startup and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing<'a> {
+    /// The startup and its runs.
+    pub summary: Summary<'a>,
+    /// One more than the number of startups that certainly beat it, or beat one that does. Startups that
+    /// certainly beat each other in a circle share a rank.
+    pub rank: usize,
+    /// True if nothing beats it in time, losses, delay and harm together, among startups without special
+    /// needs.
+    pub unbeaten: bool,
+    /// What it needs that a sender may lack.
+    pub need: Option<Need>,
+}
+
+/// The startups of one path, compared.
+#[derive(Clone, Debug)]
+pub struct Decision<'a> {
+    /// What the order and the ranks are by: the time to 10 MB if every run has one, else the time to
+    /// completion if every run has one, else goodput.
+    pub by: Measure,
+    /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
+    /// beats; last those that need what a sender may lack. Empty if there are no rows.
+    pub standings: Vec<Standing<'a>>,
+    margin: f64,
+    harm: &'a [Harm],
+}
+
+/// What the users of an engine run today: the engine as rows name it, its default startup, and what that is.
+const DEFAULTS: [(&str, &str, &str); 3] = [
+    ("sim", "hystart", "Linux' default"),
+    ("kernel", "cubic", "Linux' default"),
+    // noq and quinn: CUBIC with slow start as RFC 9002 has it.
+    ("quic", "standard", "the default of QUIC stacks"),
+];
+
+/// The default of an engine by its name, such as `sim` or `quic:quinn`; `None` of one that is not known.
+pub fn default_startup(engine: &str) -> Option<&'static str> {
+    let name = engine.split(':').next();
+    DEFAULTS.iter().find(|d| Some(d.0) == name).map(|d| d.1)
+}
+
+/// What a baseline is, for a header: `Linux' default`.
+pub fn role(row: &Row, label: &str) -> Option<&'static str> {
+    DEFAULTS.iter().find(|d| d.0 == row.engine && d.1 == label).map(|d| d.2)
+}
+
+/// About how many runs would make the interval exclude zero, if the median stays: an interval narrows with
+/// the root of the number of runs. In steps of ten.
+fn runs_to_show(m: &Median, runs: usize) -> usize {
+    let reach = if m.mid < 0.0 { m.high - m.mid } else { m.mid - m.low };
+    let times = (reach / m.mid.abs()).powi(2).clamp(1.0, 1e4);
+    ((runs as f64 * times * 0.1 - 1e-6).ceil() as usize * 10).max(FEWEST_PAIRS)
+}
+
+fn judge(m: &Median, margin: f64, less_is_better: bool, runs: usize) -> Change {
+    if m.mid.abs() < margin {
+        return Change::Even;
+    }
+    if m.low <= 0.0 && m.high >= 0.0 {
+        return Change::NotShown { runs: runs_to_show(m, runs) };
+    }
+    if (m.mid < 0.0) == less_is_better { Change::Better } else { Change::Worse }
+}
+
+/// The difference in percent of `a` from `b`, pair by pair, by a measure in which less is better or not;
+/// `None` if there are not as many of one as of the other, or none.
+pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Option<Difference> {
+    let pairs: Vec<f64> =
+        a.iter().zip(b).map(|(x, y)| 100.0 * (x / y - 1.0)).filter(|d| d.is_finite()).collect();
+    let middle = median(&pairs).filter(|_| a.len() == b.len())?;
+    Some(Difference { median: middle, change: judge(&middle, margin * 100.0, less_is_better, pairs.len()) })
+}
+
+/// The difference of `a` from `b` in lost packets, pair by pair.
+pub fn lost(a: &[f64], b: &[f64]) -> Option<Difference> {
+    let pairs: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).filter(|d| d.is_finite()).collect();
+    let middle = median(&pairs).filter(|_| a.len() == b.len())?;
+    Some(Difference { median: middle, change: judge(&middle, LOSS_MARGIN, true, pairs.len()) })
+}
+
+impl<'a> Decision<'a> {
+    /// Compares the startups of `rows`, which are of one path.
+    pub fn new(rows: &'a [Row], terms: &Terms<'a>) -> Self {
+        let all = summarise(rows);
+        let every = |m: Measure| !rows.is_empty() && rows.iter().all(|r| m.of(r).is_some());
+        let by = [Measure::Time10MB, Measure::Completion].into_iter().find(|m| every(*m));
+        let mut decision = Self {
+            by: by.unwrap_or(Measure::Goodput),
+            standings: Vec::new(),
+            margin: terms.margin,
+            harm: terms.harm,
+        };
+        let Some(first) = all.first() else { return decision };
+        let wanted = terms.baseline.or_else(|| default_startup(&first.rows[0].engine));
+        let base = all.iter().position(|s| Some(s.label.as_str()) == wanted).unwrap_or(0);
+        let gains: Vec<f64> = all
+            .iter()
+            .map(|s| {
+                let gain = decision.difference(s, &all[base], Figure::Of(decision.by));
+                gain.map_or(f64::INFINITY, |d| {
+                    if decision.by == Measure::Goodput { -d.median.mid } else { d.median.mid }
+                })
+            })
+            .collect();
+        let needs: Vec<Option<Need>> = all
+            .iter()
+            .map(|s| registry::named(&s.rows[0].startup).and_then(|e| e.algorithm.need()))
+            .collect();
+        let lacks = |i: usize| i != base && needs[i].is_some_and(Need::is_rare);
+        let lacking: Vec<bool> = (0..all.len()).map(lacks).collect();
+        let order = Order::new(all.len(), |i, j| decision.beats(&all[i], &all[j]));
+        let better =
+            Order::new(all.len(), |i, j| !lacks(i) && !lacks(j) && decision.is_better(&all[i], &all[j]));
+        let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
+        for i in order.sorted(base, &lacking, &gains) {
+            let Some(summary) = summaries[i].take() else { continue };
+            decision.standings.push(Standing {
+                summary,
+                rank: order.rank(i),
+                unbeaten: !lacks(i) && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
+                need: needs[i],
+            });
+        }
+        decision
+    }
+
+    /// The baseline; `None` if there are no rows.
+    pub fn baseline(&self) -> Option<&Standing<'a>> {
+        self.standings.first()
+    }
+
+    /// Runs of the startup with the fewest.
+    pub fn runs(&self) -> usize {
+        self.standings.iter().map(|s| s.summary.rows.len()).min().unwrap_or(0)
+    }
+
+    /// The margin as a share.
+    pub const fn margin(&self) -> f64 {
+        self.margin
+    }
+
+    /// True if there are measurements beside another flow.
+    pub const fn has_harm(&self) -> bool {
+        !self.harm.is_empty()
+    }
+
+    /// What another flow got beside a startup, in percent of what it got alone, run by run.
+    pub fn others_got(&self, s: &Summary) -> Option<Median> {
+        let all: Vec<f64> = self.harm.iter().filter(|h| h.label == s.label).map(|h| h.got_percent).collect();
+        median(&all)
+    }
+
+    /// The values of a figure with their runs.
+    fn values(&self, s: &Summary, figure: Figure) -> Vec<(u32, f64)> {
+        match figure {
+            Figure::Of(m) => s.rows.iter().filter_map(|r| Some((r.run, m.of(r)?))).collect(),
+            Figure::OthersGot => {
+                self.harm.iter().filter(|h| h.label == s.label).map(|h| (h.run, h.got_percent)).collect()
+            }
+        }
+    }
+
+    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if a startup
+    /// has no value in a run where it has a row.
+    fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
+        let (va, vb) = (self.values(a, figure), self.values(b, figure));
+        if matches!(figure, Figure::Of(_)) && (va.len() < a.rows.len() || vb.len() < b.rows.len()) {
+            return None;
+        }
+        let mut pairs = Vec::new();
+        for (run, x) in &va {
+            if let Some((_, y)) = vb.iter().find(|(r, _)| r == run) {
+                pairs.push(if figure.is_relative() { 100.0 * (x / y - 1.0) } else { x - y });
+            }
+        }
+        pairs.retain(|d| d.is_finite());
+        let middle = median(&pairs)?;
+        let margin = match figure {
+            Figure::Of(Measure::StartupLost) => LOSS_MARGIN,
+            Figure::Of(Measure::QueueDelay) => {
+                // A least round trip: what a queue may add before it doubles the response time.
+                let rtts: Vec<f64> = b.rows.iter().map(|r| r.base_rtt_s * 1e3).collect();
+                median(&rtts).map_or(0.0, |m| m.mid).max(1.0)
+            }
+            Figure::OthersGot => HARM_MARGIN,
+            Figure::Of(_) => self.margin * 100.0,
+        };
+        // A difference of nothing is none, whatever the margin.
+        let margin = margin.max(f64::MIN_POSITIVE);
+        Some(Difference {
+            median: middle,
+            change: judge(&middle, margin, figure.less_is_better(), pairs.len()),
+        })
+    }
+
+    /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
+    /// value.
+    pub fn against(&self, s: &Summary, figure: Figure) -> Option<Difference> {
+        let base = self.baseline()?;
+        if base.summary.label == s.label {
+            return None;
+        }
+        self.difference(s, &base.summary, figure)
+    }
+
+    /// The difference of the first startup from the second.
+    pub fn between(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
+        self.difference(a, b, figure)
+    }
+
+    fn beats(&self, a: &Summary, b: &Summary) -> bool {
+        self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.change == Change::Better)
+    }
+
+    /// What is weighed: time or rate, packets lost before the exit, the longest wait in the queue, and harm.
+    pub const fn figures(&self) -> [Figure; 4] {
+        [
+            Figure::Of(self.by),
+            Figure::Of(Measure::StartupLost),
+            Figure::Of(Measure::QueueDelay),
+            Figure::OthersGot,
+        ]
+    }
+
+    /// True if `a` is certainly better than `b` in one figure and certainly worse in none.
+    pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
+        let changes = self.figures().map(|f| self.difference(a, b, f).map(|d| d.change));
+        changes.contains(&Some(Change::Better)) && !changes.contains(&Some(Change::Worse))
+    }
+
+    /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
+    /// better.
+    pub fn compare(&self, a: &Summary, b: &Summary) -> Ordering {
+        match self.difference(a, b, Figure::Of(self.by)).map(|d| d.change) {
+            Some(Change::Better) => Ordering::Less,
+            Some(Change::Worse) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{rows, with};
+    use crate::verdict::verdict;
+    use slowstart_sim::random::Stream;
+
+    fn decide<'a>(rows: &'a [Row], baseline: &'a str) -> Decision<'a> {
+        Decision::new(rows, &Terms { baseline: Some(baseline), ..Terms::default() })
+    }
+
+    #[test]
+    fn the_default_is_that_of_the_engine_and_an_unknown_engine_has_none() {
+        let named = ["sim", "kernel", "quic", "quic:noq", "ns-3"].map(default_startup);
+        assert_eq!(named, [Some("hystart"), Some("cubic"), Some("standard"), Some("standard"), None]);
+        let mut all = [rows("standard", &[1.0; 4]), rows("hystart", &[1.0; 4])].concat();
+        let of = |all: &[Row]| {
+            let decision = Decision::new(all, &Terms::default());
+            decision.baseline().expect("a baseline").summary.label.clone()
+        };
+        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("hystart", Some("Linux' default")));
+        for r in &mut all {
+            r.engine = "ns-3".into();
+        }
+        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("standard", None));
+    }
+
+    /// A study of random startups: times that share the path of their run, losses and queues.
+    fn random(seed: u64, names: &[String], runs: usize) -> Vec<Row> {
+        let mut chance = Stream::named(seed, "decision");
+        let path: Vec<f64> = (0..runs).map(|_| 5.0 + chance.below(2000) as f64 / 100.0).collect();
+        let mut all = Vec::new();
+        for name in names {
+            let (speed, noise) = (0.6 + chance.below(80) as f64 / 100.0, 1 + chance.below(60));
+            let (lost, queue) = (chance.below(3) * chance.below(200), chance.below(300) as f64);
+            let times: Vec<f64> =
+                path.iter().map(|p| p * speed * (1.0 + chance.below(noise) as f64 / 100.0)).collect();
+            let mut mine = rows(name, &times);
+            for r in &mut mine {
+                r.startup_lost_packets = lost * chance.below(3);
+                r.peak_queue_delay_s = (queue + chance.below(40) as f64) / 1e3;
+            }
+            all.extend(mine);
+        }
+        all
+    }
+
+    /// Over random data no startup stands behind one that it certainly beats, by rank or in the order of the
+    /// lines; the front is not empty, and nothing outside the needs of its startups beats one of it alone.
+    #[test]
+    fn ranks_and_order_are_sound() {
+        let names: Vec<String> = (0..7).map(|i| format!("s{i}")).collect();
+        let mut certain = 0;
+        for seed in 0..300 {
+            let all = random(seed, &names, [6, 10, 30][seed as usize % 3]);
+            let d = decide(&all, "s0");
+            let of = |i: usize| &d.standings[i].summary;
+            let n = d.standings.len();
+            let order = Order::new(n, |i, j| d.beats(of(i), of(j)));
+            for (i, s) in d.standings.iter().enumerate() {
+                for (j, other) in d.standings.iter().enumerate() {
+                    let wins = d.beats(&s.summary, &other.summary);
+                    certain += usize::from(wins);
+                    if wins && order.is_ahead(i, j) {
+                        assert!(s.rank < other.rank, "seed {seed}: rank of {}", s.summary.label);
+                        // The baseline stands first, whoever beats it.
+                        assert!(i < j || j == 0, "seed {seed}: {} stands behind", s.summary.label);
+                    }
+                }
+            }
+            assert!(d.standings.iter().any(|s| s.rank == 1));
+            assert!(d.standings.iter().any(|s| s.unbeaten), "seed {seed}: an empty front");
+        }
+        // Both certain and uncertain pairs are many.
+        assert!((1000..300 * 21 - 500).contains(&certain), "{certain} of 6300 pairs");
+    }
+
+    /// Other names change nothing but the names, in order, ranks, front and words.
+    #[test]
+    fn names_decide_nothing() {
+        let names: Vec<String> = (0..6).map(|i| format!("s{i}")).collect();
+        let renamed: Vec<String> = names.iter().rev().map(|n| format!("{n}x")).collect();
+        let back = |text: &str| {
+            let swapped = names
+                .iter()
+                .zip(&renamed)
+                .fold(text.to_string(), |t, (n, r)| t.replace(r, &format!("<{n}>")));
+            swapped.replace(['<', '>'], "")
+        };
+        for seed in 0..100 {
+            let (a, b) = (random(seed, &names, 10), random(seed, &renamed, 10));
+            let (da, db) = (decide(&a, "s0"), decide(&b, &renamed[0]));
+            let facts = |d: &Decision| -> Vec<_> {
+                d.standings.iter().map(|s| (back(&s.summary.label), s.rank, s.unbeaten)).collect()
+            };
+            assert_eq!(facts(&da), facts(&db), "seed {seed}");
+            assert_eq!(verdict(&da), back(&verdict(&db)), "seed {seed}");
+        }
+    }
+
+    /// The same facts give the same words: the seed, the version and runs in another order are none.
+    #[test]
+    fn the_same_facts_give_the_same_words() {
+        let names: Vec<String> = (0..4).map(|i| format!("s{i}")).collect();
+        for seed in 0..50 {
+            let a = random(seed, &names, 10);
+            let mut b = with(a.clone(), |r| (r.version, r.seed) = ("9".into(), r.seed + 100));
+            for of_startup in b.chunks_mut(10) {
+                of_startup.reverse();
+            }
+            assert_eq!(verdict(&decide(&a, "s0")), verdict(&decide(&b, "s0")), "seed {seed}");
+        }
+    }
+
+    /// Each run of b takes 4 % longer than that of a, which medians with their intervals do not show.
+    #[test]
+    fn runs_are_compared_with_the_same_run() {
+        let times = [7.0, 9.0, 8.0, 12.0, 10.0, 7.5, 8.5];
+        let all =
+            [rows("a", &times), rows("b", &times.map(|t| t * 1.04)), rows("c", &times.map(|t| t * 1.02))]
+                .concat();
+        let d = decide(&all, "a");
+        let of = |label: &str| {
+            let s = d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
+            (s.rank, d.against(&s.summary, Figure::Of(d.by)).map(|x| (x.median.mid.round(), x.change)))
+        };
+        assert_eq!(of("a"), (1, None));
+        assert_eq!(of("b"), (2, Some((4.0, Change::Worse))));
+        assert_eq!(of("c"), (1, Some((2.0, Change::Even))), "within the margin, however certain");
+        assert_eq!(d.by, Measure::Time10MB);
+    }
+
+    #[test]
+    fn what_runs_do_not_show_says_how_many_would() {
+        let a = [10.0; 10];
+        let b = [8.0, 12.0, 8.1, 12.0, 8.2, 12.0, 8.0, 9.0, 9.1, 8.9];
+        let all = [rows("a", &a), rows("b", &b)].concat();
+        let d = decide(&all, "a");
+        let change = d.against(&d.standings[1].summary, Figure::Of(d.by)).expect("a difference").change;
+        assert!(matches!(change, Change::NotShown { runs } if runs > 10), "{change:?}");
+        assert_eq!((d.standings[1].rank, d.runs()), (1, 10));
+    }
+
+    #[test]
+    fn the_front_weighs_more_than_time() {
+        let lossy = |rows| with(rows, |r: &mut Row| r.startup_lost_packets = 5000);
+        let all = [
+            rows("today", &[10.0; 6]),
+            lossy(rows("fast", &[6.0; 6])),
+            rows("good", &[7.0; 6]),
+            lossy(rows("bad", &[8.0; 6])),
+        ]
+        .concat();
+        let d = decide(&all, "today");
+        let front: Vec<&str> =
+            d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
+        assert_eq!(front, ["fast", "good"]);
+        assert_eq!(d.standings.iter().map(|s| s.rank).collect::<Vec<_>>(), [4, 1, 2, 3]);
+    }
+
+    /// A startup that takes half of what another flow got is beaten by one that takes nothing, if both are as
+    /// quick.
+    #[test]
+    fn harm_decides_between_equals() {
+        let all = [rows("today", &[10.0; 6]), rows("rude", &[8.0; 6]), rows("kind", &[8.0; 6])].concat();
+        let harm: Vec<Harm> = [("today", 90.0), ("rude", 50.0), ("kind", 90.0)]
+            .into_iter()
+            .flat_map(|(label, got_percent)| {
+                (0..6).map(move |run| Harm { label: label.to_string(), run, got_percent })
+            })
+            .collect();
+        let d = Decision::new(&all, &Terms { baseline: Some("today"), harm: &harm, ..Terms::default() });
+        let front: Vec<&str> =
+            d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
+        assert_eq!(front, ["kind"]);
+    }
+
+    /// careful-resume needs memory: it never heads the list.
+    #[test]
+    fn what_needs_more_stands_last() {
+        let all = [rows("hystart", &[10.0; 6]), rows("careful-resume", &[5.0; 6]), rows("search", &[8.0; 6])]
+            .concat();
+        let d = Decision::new(&all, &Terms::default());
+        let labels: Vec<&str> = d.standings.iter().map(|s| s.summary.label.as_str()).collect();
+        assert_eq!(labels, ["hystart", "search", "careful-resume"]);
+        assert!(d.standings[1].unbeaten && !d.standings[2].unbeaten);
+        assert_eq!(d.standings[2].need, Some(Need::PathMemory));
+    }
+
+    #[test]
+    fn without_every_time_goodput_decides() {
+        let none = |r: &mut Row| {
+            r.completion_s = None;
+            r.time_to_bytes_s.clear();
+        };
+        let all = [rows("a", &[7.0; 6]), with(rows("b", &[9.0; 6]), none)].concat();
+        let d = decide(&all, "a");
+        assert_eq!((d.by, d.standings[1].rank), (Measure::Goodput, 2));
+        assert!(Decision::new(&[], &Terms::default()).baseline().is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! What a startup does to another flow: what a CUBIC flow that was there before gets while the newcomer
+//! transfers, of what it gets in the same time without the newcomer.
+//!
+//! Bytes do not saturate, as the worst second does on a path where the CUBIC flow has bad seconds of its own.
+//! The flow is simulated once a run up to the moment at which the newcomer begins; from there it goes on with
+//! each startup, and alone.
+
+use crate::decision::Harm;
+use crate::run::in_order;
+use crate::scenario::{Contender, Study};
+use crate::summary::label_of;
+use slowstart::registry::Algorithm;
+use slowstart::units::{Instant, Span};
+use slowstart_sim::app;
+use slowstart_sim::engine::{Direction, Engine, FlowSpec};
+
+/// Runs that are measured: enough for an interval, few enough to wait for.
+pub const RUNS: u32 = 10;
+/// What the newcomer transfers at most.
+const NEWCOMER: u64 = 10_000_000;
+/// Least round trips for which the CUBIC flow is there before: it has left slow start, filled the path and
+/// recovered.
+const BEFORE_RTTS: u64 = 90;
+/// ... at least and at most.
+const BEFORE: (Span, Span) = (Span::secs(10), Span::secs(60));
+/// Most packets of the path that are worth waiting for, over all runs: some seconds of work.
+const AFFORDABLE: f64 = 12e6;
+
+/// Why a study has no such measurement.
+pub fn unable(study: &Study) -> Option<&'static str> {
+    if study.path.proxy().is_some() {
+        Some("the proxy of this path carries one connection")
+    } else if !study.against.is_empty() {
+        Some("--against has other flows already")
+    } else if !matches!(study.app, app::Kind::Bulk { .. }) {
+        Some("it is measured with a bulk transfer")
+    } else {
+        None
+    }
+}
+
+/// How long the CUBIC flow is there before the newcomer.
+fn before(study: &Study) -> Span {
+    let rtts = study.path.facts().base_rtt * BEFORE_RTTS;
+    rtts.clamp(BEFORE.0, BEFORE.1)
+}
+
+/// True if the measurement takes no more than some seconds. `alone_s` is the time that the baseline needs
+/// alone.
+pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
+    let contenders = study.contenders.len() as f64;
+    let seconds = before(study).as_secs_f64() + (contenders + 1.0) * alone_s;
+    let packets = study.path.facts().rate.0 as f64 / 8.0 / 1500.0 * seconds;
+    packets * f64::from(study.runs.min(RUNS)) <= AFFORDABLE
+}
+
+/// Measures every startup of a study, the first [`RUNS`] runs. `alone_s` is the median time that the baseline
+/// needs for its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no
+/// more than that every newcomer takes its 10 MB; in a shorter one none has begun. Fails where [`unable`]
+/// says so.
+pub fn measure(study: &Study, alone_s: f64) -> Vec<Harm> {
+    let runs: Vec<u32> = (0..study.runs.min(RUNS)).collect();
+    let window = Span((alone_s * 1e9) as u64);
+    let mut all = Vec::new();
+    let each = |of_run: Vec<Harm>| -> Result<(), std::convert::Infallible> {
+        all.extend(of_run);
+        Ok(())
+    };
+    let Ok(()) = in_order(&runs, |run| one(study, run, window), each);
+    all
+}
+
+/// A run: the CUBIC flow with each startup.
+fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
+    let seed = study.run_seed(run);
+    let start = Instant::ZERO + before(study);
+    let Ok(cubic) = Contender::read("against", "hystart", "cubic") else { return Vec::new() };
+    let flow = |c: &Contender, start, size| FlowSpec {
+        start,
+        direction: Direction::Download,
+        recorded: false,
+        app: app::Kind::Bulk { size },
+        profile: study.profile,
+        extra_delay: Span::ZERO,
+        remembered: None,
+        impact_from: None,
+        avoidance: c.avoidance.clone(),
+        startup: c.startup.clone(),
+    };
+    let mut engine = Engine::with_slots(study.path.build(seed), 2, seed);
+    let Some(witness) = engine.add_flow(flow(&cubic, Instant::ZERO, None), seed) else { return Vec::new() };
+    engine.run(start);
+    let got = |newcomer: Option<FlowSpec>| {
+        let mut engine = engine.clone();
+        let had = engine.flow(witness).delivered();
+        if let Some(spec) = newcomer {
+            engine.add_flow(spec, seed);
+        }
+        engine.run(start + window);
+        engine.flow(witness).delivered() - had
+    };
+    let alone = got(None);
+    let size = study.size.unwrap_or(NEWCOMER).min(NEWCOMER);
+    let beside = |c: &Contender| {
+        let mut newcomer = flow(c, start, Some(size));
+        newcomer.remembered = study.memory(&newcomer, seed);
+        Harm {
+            label: label_of(&c.startup_name, &c.params),
+            run,
+            got_percent: 100.0 * got(Some(newcomer)) as f64 / alone.max(1) as f64,
+        }
+    };
+    study.contenders.iter().filter(|c| !is_foreign(&c.startup)).map(beside).collect()
+}
+
+/// True for a startup that a host defines, which may not be run by several threads.
+fn is_foreign(startup: &Algorithm) -> bool {
+    !matches!(startup, Algorithm::Startup(_) | Algorithm::Landed(..)) && !startup.is_standalone()
+}

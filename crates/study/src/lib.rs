@@ -1,0 +1,47 @@
+//! Studies: which startups run over which paths, what was observed, and what it says.
+//!
+//! - [`scenario`]: studies, read from TOML and checked
+//! - [`axis`]: several values of one key
+//! - [`engines`]: what runs a study: the interface of an engine
+//! - [`simulator`]: the simulator as an engine
+//! - [`run`]: the runs of a study, in parallel and in order
+//! - [`measured`]: what a run observed of a flow, and the row that follows from it
+//! - [`record`]: the types of rows, samples and events
+//! - [`columns`]: flat columns of rows, from their JSON Schema
+//! - `sample`: made-up rows for tests (feature `sample`)
+//! - `schema`: JSON Schemas from types, for tests (feature `schema`)
+//! - [`stats`]: medians, intervals and paired differences
+//! - [`summary`]: rows, and a summary of each startup
+//! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
+//! - [`verdict`]: what a decision says, in three sentences
+//! - [`harm`]: what a startup does to another flow
+//! - [`split`]: which drawn quantity decides a startup's class
+//! - [`order`]: partial orders
+//! - [`words`]: numbers and units as text
+//! - [`cells`]: comparison of two engines over named cells
+//! - [`vectors`]: events and windows of every startup, to check ports with
+//! - [`whole`]: files that appear whole or not at all
+
+pub mod axis;
+pub mod cells;
+pub mod columns;
+pub mod decision;
+pub mod engines;
+pub mod harm;
+pub mod measured;
+pub mod order;
+pub mod record;
+pub mod run;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+pub mod scenario;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod simulator;
+pub mod split;
+pub mod stats;
+pub mod summary;
+pub mod vectors;
+pub mod verdict;
+pub mod whole;
+pub mod words;

@@ -1,0 +1,410 @@
+//! The schema of results: a row for each flow, samples over time, and events.
+//!
+//! Names contain the units; absent values are null. Rows are deterministic: they contain no wall-clock or CPU
+//! time.
+
+use serde::{Deserialize, Serialize};
+use slowstart::units::Span;
+#[cfg(feature = "schema")]
+use slowstart_sim::trace::MILESTONES;
+use slowstart_sim::trace::{self, CapturedPacket};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The version of the schema.
+pub const SCHEMA: u32 = 1;
+
+/// Rows of many studies as this version computes them: a change of results changes them. The tests compare
+/// them to the byte.
+pub const GOLDEN_ROWS: &str = include_str!("../tests/data/golden.jsonl");
+
+/// JSON Schema of a [`Row`], of version [`SCHEMA`].
+pub const ROW_SCHEMA: &str = include_str!("../schema/row.json");
+/// JSON Schema of a line of `samples.jsonl`: a [`Sample`] as [`OfRun`].
+pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
+/// JSON Schema of a line of `events.jsonl`: an [`EventRow`] as [`OfRun`].
+pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
+
+/// The caveat of a flow whose handshake was given up.
+pub const HANDSHAKE_FAILED: &str = "the handshake failed: an end gave up after its last retransmission";
+
+/// The value of a parameter.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Param {
+    /// A number; times are in seconds.
+    Number(f64),
+    /// A word, such as `on`.
+    Word(String),
+}
+
+/// The class of a startup's exit.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Before the path was full, for any reason.
+    Early,
+    /// By its own rule, once the path was full and before a loss was known.
+    ChokePoint,
+    /// Once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was
+    /// known.
+    Late,
+    /// It did not end.
+    None,
+}
+
+impl Class {
+    /// All classes, in the order of their definition.
+    pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
+
+    /// What it says of a startup, as a clause.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Early => "it left before the path was full",
+            Self::ChokePoint => "it left by its own rule, once the path was full and before a loss was known",
+            Self::Late => {
+                "it left once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was \
+                 known"
+            }
+            Self::None => "it did not leave",
+        }
+    }
+
+    /// The same in a few words.
+    pub const fn brief(self) -> &'static str {
+        match self {
+            Self::Early => "before the link was full",
+            Self::ChokePoint => "by its own rule, once the link was full",
+            Self::Late => "by a loss or a mark, or after one",
+            Self::None => "not at all",
+        }
+    }
+
+    /// How it left: `late`.
+    pub const fn how(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::ChokePoint => "at the choke point",
+            Self::Late => "late",
+            Self::None => "not at all",
+        }
+    }
+
+    /// What one startup (`leaves slow start late`) or several (`leave slow start late`) do.
+    pub fn verb(self, several: bool) -> String {
+        match (self, several) {
+            (Self::None, false) => "does not leave slow start".to_string(),
+            (Self::None, true) => "do not leave slow start".to_string(),
+            (_, false) => format!("leaves slow start {}", self.how()),
+            (_, true) => format!("leave slow start {}", self.how()),
+        }
+    }
+
+    /// The word in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::ChokePoint => "choke-point",
+            Self::Late => "late",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The end of a startup.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExitRow {
+    /// The name of the reason (`slowstart::step::Exit::name`).
+    pub reason: String,
+    /// When the reason was seen, seconds since the flow began.
+    pub time_s: f64,
+    /// When it left: later, if it drained first.
+    pub left_s: f64,
+    /// The window when the reason was seen.
+    pub detected_cwnd_bytes: u64,
+    /// The window it left with.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight when it left.
+    pub inflight_bytes: u64,
+}
+
+/// The effect of a flow on those that were there before it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Others {
+    /// Packets of theirs the network dropped while the flow was there.
+    pub lost_packets: u64,
+    /// How far their goodput fell, as a share: the lowest second with it against the mean before it.
+    pub goodput_dip: Option<f64>,
+    /// The 99th percentile of their one-way delay above its least, while the flow was there.
+    pub delay_p99_s: Option<f64>,
+}
+
+/// The marks (CE) of a flow whose ends use ECN.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Marks {
+    /// When the sender first learned of one, seconds since the flow began.
+    pub first_time_s: Option<f64>,
+    /// Data packets that arrived marked.
+    pub packets: u64,
+    /// How often the sender reduced its window because of marks.
+    pub responses: u64,
+}
+
+/// The objects that a browser loaded: how long each took, from its request to its last byte.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Objects {
+    /// Number of objects that are complete.
+    pub complete: u64,
+    /// The median time, seconds.
+    pub median_s: f64,
+    /// The 95th percentile, seconds.
+    pub p95_s: f64,
+}
+
+/// The work of a run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Data packets of all flows.
+    pub packets: u64,
+    /// Events of the engine.
+    pub events: u64,
+}
+
+impl From<trace::Cost> for Cost {
+    fn from(trace::Cost { packets, events }: trace::Cost) -> Self {
+        Self { packets, events }
+    }
+}
+
+/// The result of one flow of one run, as `--json` prints it and `results.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The version of the schema.
+    pub schema: u32,
+    /// The version that computed it.
+    pub version: String,
+    /// `sim`, `kernel` or `quic`.
+    pub engine: String,
+    /// The name of the path.
+    pub path: String,
+    /// The stack's name, with the knobs that were set.
+    pub profile: String,
+    /// The startup's name in the registry.
+    pub startup: String,
+    /// The parameters of the startup; times are in seconds.
+    pub params: BTreeMap<String, Param>,
+    /// The avoidance's name; null for a controller that is a whole of its own.
+    pub avoidance: Option<String>,
+    /// Which flow of the run.
+    pub flow: u32,
+    /// Which run of the study.
+    pub run: u32,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Initial window, in bytes of payload.
+    pub iw_bytes: u64,
+    /// Size of the transfer, if it has one.
+    pub size_bytes: Option<u64>,
+    /// How long it was observed.
+    pub duration_s: f64,
+    /// Mean rate of the path, on the wire.
+    pub rate_bps: u64,
+    /// Least round-trip time of the path.
+    pub base_rtt_s: f64,
+    /// Payload that fills the path without a queue.
+    pub bdp_bytes: u64,
+    /// Bytes its queue holds, on the wire; null if it is infinite.
+    pub buffer_bytes: Option<u64>,
+    /// Values that this run drew for its path, each by its key and unit: `rate_bps`, `rtt_s`, `queue_bytes`;
+    /// absent for a fixed path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drawn: BTreeMap<String, f64>,
+    /// The end of the startup.
+    pub exit: Option<ExitRow>,
+    /// Its class by truth.
+    pub class: Class,
+    /// Its class by the heuristic of the SEARCH thesis (5.2).
+    pub class_by_heuristic: Option<Class>,
+    /// When data in flight first reached what the path then held.
+    pub capacity_time_s: Option<f64>,
+    /// That time by the heuristic of the SEARCH thesis.
+    pub capacity_time_by_heuristic_s: Option<f64>,
+    /// When the network first dropped a packet of the flow.
+    pub first_drop_time_s: Option<f64>,
+    /// When the sender first knew of a loss.
+    pub first_loss_time_s: Option<f64>,
+    /// What the network marked; absent if the ends do not use ECN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marks>,
+    /// The most bytes in flight.
+    pub peak_inflight_bytes: u64,
+    /// The longest wait at the bottleneck.
+    pub peak_queue_delay_s: f64,
+    /// Data packets dropped of those sent before the startup ended.
+    pub startup_lost_packets: u64,
+    /// Data packets the network dropped.
+    pub lost_packets: u64,
+    /// Packets that the sender sent again.
+    pub retransmitted_packets: u64,
+    /// Timeouts of the retransmission timer.
+    pub timeouts: u64,
+    /// Bytes that the receiver's application got, over the time from the start of the flow to its completion
+    /// or the end.
+    pub goodput_bps: u64,
+    /// When the receiver had everything.
+    pub completion_s: Option<f64>,
+    /// Seconds until the receiver had so many bytes, by their number; null if it never had.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "milestones"))]
+    pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
+    /// The objects of a browser; absent for other applications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Objects>,
+    /// Its effect on others.
+    pub others: Option<Others>,
+    /// The work of the run.
+    pub cost: Cost,
+    /// What a reader of the row should know, the most important first.
+    pub caveats: Vec<String>,
+}
+
+/// The schema of [`Row::time_to_bytes_s`], whose keys are those of [`MILESTONES`].
+#[cfg(feature = "schema")]
+fn milestones(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let seconds = generator.subschema_for::<Option<f64>>();
+    let names = MILESTONES.map(|bytes| bytes.to_string());
+    let all: serde_json::Map<_, _> = MILESTONES
+        .iter()
+        .zip(&names)
+        .map(|(bytes, name)| {
+            let mut one = seconds.clone();
+            let about = format!(
+                "Seconds until the receiver had {}; null if it never had.",
+                crate::words::bytes(*bytes)
+            );
+            one.insert("description".into(), about.into());
+            (name.clone(), one.to_value())
+        })
+        .collect();
+    schemars::json_schema!({"type": "object", "required": names, "properties": all})
+}
+
+/// A flow at a moment, as `samples.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Seconds since the run began.
+    pub time_s: f64,
+    /// Which flow of the run, from 0.
+    pub flow: u32,
+    /// Congestion window, in bytes.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold; absent until one is set.
+    pub ssthresh_bytes: Option<u64>,
+    /// Bytes sent that are neither acknowledged nor taken for lost.
+    pub inflight_bytes: u64,
+    /// The newest round-trip sample.
+    pub rtt_s: Option<f64>,
+    /// Bytes the receiver's application has.
+    pub delivered_bytes: u64,
+    /// Bytes waiting at the bottleneck, on the wire, of all flows.
+    pub queue_bytes: u64,
+    /// The pacing rate, in force or not.
+    pub pacing_bps: Option<u64>,
+    /// The phase of the controller, such as `slow-start`.
+    pub phase: Cow<'static, str>,
+    /// Internal values of the startup.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<Cow<'static, str>, f64>,
+}
+
+/// An event of a flow, as `events.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventRow {
+    /// Seconds since the run began.
+    pub time_s: f64,
+    /// Which flow of the run, from 0.
+    pub flow: u32,
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
+    pub what: &'static str,
+    /// The reason of an exit, the cause of a drop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl From<trace::Sample> for Sample {
+    fn from(s: trace::Sample) -> Self {
+        Self {
+            time_s: s.time_s,
+            flow: s.flow,
+            cwnd_bytes: s.cwnd_bytes,
+            ssthresh_bytes: s.ssthresh_bytes,
+            inflight_bytes: s.inflight_bytes,
+            rtt_s: s.rtt_s,
+            delivered_bytes: s.delivered_bytes,
+            queue_bytes: s.queue_bytes,
+            pacing_bps: s.pacing_bps,
+            phase: s.phase.into(),
+            gauges: s.gauges.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        }
+    }
+}
+
+impl From<trace::FlowEvent> for EventRow {
+    fn from(trace::FlowEvent { at, flow, what, why }: trace::FlowEvent) -> Self {
+        Self { time_s: Span(at.0).as_secs_f64(), flow, what, why }
+    }
+}
+
+/// A sample or an event of a run of one startup.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize)]
+pub struct OfRun<'a, T> {
+    /// The startup of the flow studied, with its parameters as written.
+    pub startup: &'a str,
+    /// Which run of the study.
+    pub run: u32,
+    /// The sample or the event.
+    #[serde(flatten)]
+    pub what: &'a T,
+}
+
+/// Samples, events and packets of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Samples, in order of time.
+    pub samples: Vec<Sample>,
+    /// Events, in order of time.
+    pub events: Vec<EventRow>,
+    /// Packets of the recorded flows at both ends, in order of time, if they were asked for.
+    pub packets: Vec<CapturedPacket>,
+}
+
+impl From<trace::Trace> for Trace {
+    fn from(trace::Trace { samples, events }: trace::Trace) -> Self {
+        let samples = samples.into_iter().map(Sample::from).collect();
+        Self { samples, events: events.into_iter().map(EventRow::from).collect(), packets: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study that continues reads rows and prints them again.
+    #[test]
+    fn rows_that_are_read_are_written_to_the_byte() {
+        for line in GOLDEN_ROWS.lines() {
+            let row: Row = serde_json::from_str(line).expect("a row");
+            assert_eq!(serde_json::to_string(&row).expect("text"), line);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Summaries of the rows of one path, one for each startup.
+
+use crate::record::{Class, Param, Row};
+use crate::scenario::params;
+use crate::stats::{Median, median};
+use slowstart::registry;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A measure of a run, in the unit in which it is shown.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Seconds until the receiver had 1 MB.
+    Time1MB,
+    /// Seconds until it had 10 MB.
+    Time10MB,
+    /// Seconds until it had everything.
+    Completion,
+    /// Seconds until the reason of the exit was seen.
+    ExitTime,
+    /// The window at that moment, in BDP.
+    ExitWindow,
+    /// Packets lost of those sent before the exit.
+    StartupLost,
+    /// The longest wait at the bottleneck, in milliseconds.
+    QueueDelay,
+    /// Goodput, in megabits a second.
+    Goodput,
+}
+
+impl Measure {
+    /// All measures, in the order of columns.
+    pub const ALL: [Self; 8] = [
+        Self::Time1MB,
+        Self::Time10MB,
+        Self::Completion,
+        Self::ExitTime,
+        Self::ExitWindow,
+        Self::StartupLost,
+        Self::QueueDelay,
+        Self::Goodput,
+    ];
+
+    /// Returns the value of a run, if it has one.
+    pub fn of(self, row: &Row) -> Option<f64> {
+        let time_to = |bytes: &str| row.time_to_bytes_s.get(bytes).copied().flatten();
+        let exit = row.exit.as_ref();
+        let value = match self {
+            Self::Time1MB => time_to("1000000"),
+            Self::Time10MB => time_to("10000000"),
+            Self::Completion => row.completion_s,
+            Self::ExitTime => exit.map(|e| e.time_s),
+            Self::ExitWindow => exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64),
+            Self::StartupLost => Some(row.startup_lost_packets as f64),
+            Self::QueueDelay => Some(row.peak_queue_delay_s * 1e3),
+            Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
+        };
+        value.filter(|v| v.is_finite())
+    }
+
+    /// Whether less is better; `None` if neither is.
+    pub const fn less_is_better(self) -> Option<bool> {
+        match self {
+            Self::ExitTime | Self::ExitWindow => None,
+            Self::Goodput => Some(false),
+            _ => Some(true),
+        }
+    }
+}
+
+/// The runs of one startup with the same parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary<'a> {
+    /// Name and parameters of the startup: `search:drain=off,threshold=0.5`.
+    pub label: String,
+    /// Its runs, at least one, in the order of the rows.
+    pub rows: Vec<&'a Row>,
+}
+
+/// Returns the label of a startup: its name, and the parameters that differ from those in the registry.
+pub fn label(row: &Row) -> String {
+    label_of(&row.startup, &row.params)
+}
+
+/// The same for a startup and its parameters.
+pub fn label_of(startup: &str, of: &BTreeMap<String, Param>) -> String {
+    let own = registry::named(startup).map(|e| params(&e.algorithm)).unwrap_or_default();
+    let mut out = startup.to_string();
+    let mut sign = ':';
+    for (key, value) in of.iter().filter(|(k, v)| own.get(*k) != Some(v)) {
+        let done = match value {
+            Param::Number(x) => write!(out, "{sign}{key}={x}"),
+            Param::Word(w) => write!(out, "{sign}{key}={w}"),
+        };
+        done.expect("a String takes everything");
+        sign = ',';
+    }
+    out
+}
+
+/// `rows` by startup and parameters, in order of first appearance.
+pub fn summarise(rows: &[Row]) -> Vec<Summary<'_>> {
+    let mut out: Vec<Summary> = Vec::new();
+    for row in rows {
+        match out.iter_mut().find(|s| s.rows[0].startup == row.startup && s.rows[0].params == row.params) {
+            Some(s) => s.rows.push(row),
+            None => out.push(Summary { label: label(row), rows: vec![row] }),
+        }
+    }
+    out
+}
+
+impl Summary<'_> {
+    /// The median over the runs that have a value, and how many have.
+    pub fn typical(&self, measure: Measure) -> Option<(Median, usize)> {
+        let values: Vec<f64> = self.rows.iter().filter_map(|r| measure.of(r)).collect();
+        Some((median(&values)?, values.len()))
+    }
+
+    /// The median if every run has a value. Medians of fewer are not compared: the runs left out are the
+    /// worst.
+    pub fn of_all_runs(&self, measure: Measure) -> Option<Median> {
+        self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
+    }
+
+    /// The exit classes and in how many runs each, most frequent first.
+    pub fn classes(&self) -> Vec<(Class, usize)> {
+        let count = |class| self.rows.iter().filter(|r| r.class == class).count();
+        let mut shares: Vec<_> =
+            Class::ALL.map(|c| (c, count(c))).into_iter().filter(|&(_, n)| n > 0).collect();
+        shares.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+        shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{rows, with};
+
+    #[test]
+    fn parameters_make_another_startup() {
+        let mut rows = rows("search", &[7.0, 7.1]);
+        rows[1].params.insert("threshold".into(), Param::Number(0.5));
+        rows[1].params.insert("drain".into(), Param::Word("off".into()));
+        let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
+        assert_eq!(labels, ["search", "search:drain=off,threshold=0.5"]);
+    }
+
+    #[test]
+    fn absent_values_are_left_out() {
+        let mut all = rows("a", &[7.0, 8.0]);
+        all[0].bdp_bytes = 0;
+        all[1].exit = None;
+        let s = &summarise(&all)[0];
+        assert_eq!(s.typical(Measure::ExitWindow), None);
+        assert_eq!(s.typical(Measure::ExitTime).map(|(m, n)| (m.mid, n)), Some((1.5, 1)));
+        let early = with(rows("a", &[7.0]), |r| r.class = Class::Early);
+        assert_eq!(summarise(&early)[0].classes(), [(Class::Early, 1)]);
+    }
+}

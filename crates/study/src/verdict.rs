@@ -1,0 +1,395 @@
+//! The verdict: at most three sentences. What the baseline needs and why; the best answer that costs nothing,
+//! or the cheapest; which startups nothing beats, and what the fastest costs.
+
+use crate::decision::{Change, Decision, Difference, Figure, Standing, role};
+use crate::record::{Class, Row};
+use crate::stats::FEWEST_PAIRS;
+use crate::summary::{Measure, Summary};
+use crate::words::{bytes, delay, list, number, rate, share_of_bdp};
+use slowstart::registry::Need;
+
+/// Most names in a list.
+const NAMED: usize = 4;
+
+/// Returns the verdict: at most three sentences, or that there are no runs.
+pub fn verdict(d: &Decision) -> String {
+    let Some(base) = d.baseline() else { return "There are no runs, so there is no verdict.".into() };
+    let mut sentences = vec![today(d, base)];
+    if d.standings.len() > 1 {
+        let chosen = answer(d);
+        sentences.push(chosen.text);
+        sentences.extend(front(d, chosen.label));
+    }
+    sentences.join(" ")
+}
+
+/// The label of the startup that the verdict recommends; `None` if it is to keep the baseline.
+pub fn recommended<'d>(d: &'d Decision) -> Option<&'d str> {
+    if d.standings.len() > 1 { answer(d).label } else { None }
+}
+
+/// Startups besides the baseline that need nothing special.
+fn common<'s, 'a>(d: &'s Decision<'a>) -> impl Iterator<Item = &'s Standing<'a>> {
+    d.standings.iter().skip(1).filter(|s| !s.need.is_some_and(Need::is_rare))
+}
+
+/// What the baseline needs, and how it leaves slow start.
+fn today(d: &Decision, base: &Standing) -> String {
+    let (s, row) = (&base.summary, base.summary.rows[0]);
+    let middle = s.of_all_runs(d.by).map_or(0.0, |m| m.mid);
+    let who = match role(row, &s.label) {
+        Some(role) => format!("{}, {role},", s.label),
+        None => s.label.clone(),
+    };
+    let does = match d.by {
+        Measure::Goodput => format!("gets {} over {} s", rate(middle * 1e6), number(row.duration_s)),
+        by => format!("needs {} s{}", number(middle), size(by, row)),
+    };
+    let few = match d.runs() {
+        1 => " (one run, which does not exclude chance)".to_string(),
+        n if n < FEWEST_PAIRS => format!(" ({n} runs, which do not exclude chance)"),
+        _ => String::new(),
+    };
+    let unfinished =
+        match s.rows.iter().filter(|r| r.size_bytes.is_some() && r.completion_s.is_none()).count() {
+            0 => "",
+            n if n == s.rows.len() => ", and never completes",
+            _ => ", and does not always complete",
+        };
+    format!("{who} {does}{few}{unfinished}: {}.", manner(s))
+}
+
+fn size(by: Measure, row: &Row) -> String {
+    match (by, row.size_bytes) {
+        (Measure::Time10MB, _) => " for 10 MB".to_string(),
+        (_, Some(size)) => format!(" for {}", bytes(size)),
+        _ => String::new(),
+    }
+}
+
+/// How most runs left slow start.
+fn manner(s: &Summary) -> String {
+    let (class, n) = s.classes()[0];
+    let runs = s.rows.len();
+    let share = if n < runs { format!(" in {n} of {runs} runs") } else { String::new() };
+    let at = s
+        .typical(Measure::ExitWindow)
+        .filter(|_| class != Class::None)
+        .map_or(String::new(), |(m, _)| format!(", with a window of {}", share_of_bdp(m.mid)));
+    format!("it {}{share}{at}", class.verb(false))
+}
+
+/// Joins the labels, at most [`NAMED`].
+fn names(group: &[&Standing]) -> String {
+    let mut names: Vec<String> = group.iter().map(|s| s.summary.label.clone()).collect();
+    if names.len() > NAMED {
+        let others = names.split_off(NAMED).len();
+        names.push(if others == 1 { "one other".to_string() } else { format!("{others} others") });
+    }
+    list(&names)
+}
+
+fn change(d: &Decision, s: &Standing, figure: Figure) -> Option<Difference> {
+    d.against(&s.summary, figure)
+}
+
+fn is(d: &Decision, s: &Standing, figure: Figure, what: Change) -> bool {
+    change(d, s, figure).is_some_and(|c| c.change == what)
+}
+
+/// The gain in percent, positive if it is one.
+fn gain(d: &Decision, s: &Standing) -> f64 {
+    let mid = change(d, s, Figure::Of(d.by)).map_or(0.0, |c| c.median.mid);
+    if d.by == Measure::Goodput { mid } else { -mid }
+}
+
+/// `41 % less (35 to 44)`.
+fn gained(d: &Decision, s: &Standing) -> String {
+    let Some(c) = change(d, s, Figure::Of(d.by)) else { return String::new() };
+    let [mid, low, high] = [c.median.mid, c.median.low, c.median.high].map(|x| x.abs().round());
+    let (low, high) = (low.min(high), low.max(high));
+    let less = if c.median.mid < 0.0 { "less" } else { "more" };
+    let range = if low < high { format!(" ({low} to {high})") } else { String::new() };
+    format!("{mid} % {less}{range}")
+}
+
+/// The verb of a gain: a time is taken, a rate is got.
+const fn takes(by: Measure, several: bool) -> &'static str {
+    match (by, several) {
+        (Measure::Goodput, false) => "gets",
+        (Measure::Goodput, true) => "get",
+        (_, false) => "takes",
+        (_, true) => "take",
+    }
+}
+
+/// What a startup costs beyond what the baseline does, in the figures where that is certain.
+fn prices(d: &Decision, s: &Standing) -> Vec<String> {
+    let mut all = Vec::new();
+    for figure in d.figures().into_iter().skip(1) {
+        let Some(c) = change(d, s, figure).filter(|c| c.change == Change::Worse) else { continue };
+        let by = c.median.mid.abs();
+        all.push(match figure {
+            Figure::Of(Measure::StartupLost) => format!("loses {} packets{}", number(by.round()), more(d)),
+            Figure::Of(_) => format!("waits {} longer in the queue", delay(by)),
+            Figure::OthersGot => format!("leaves a CUBIC flow beside it {} points less", number(by.round())),
+        });
+    }
+    all
+}
+
+/// ` more` if the baseline loses packets too.
+fn more(d: &Decision) -> &'static str {
+    let lost =
+        d.baseline().and_then(|b| b.summary.of_all_runs(Measure::StartupLost)).is_some_and(|m| m.mid > 0.0);
+    if lost { " more" } else { "" }
+}
+
+/// Which kinds of price it has, the gravest first: losses, harm, delay.
+fn kinds(d: &Decision, s: &Standing) -> [bool; 3] {
+    [Figure::Of(Measure::StartupLost), Figure::OthersGot, Figure::Of(Measure::QueueDelay)]
+        .map(|f| is(d, s, f, Change::Worse))
+}
+
+/// A sentence and the label of the startup it recommends.
+struct Answer<'s> {
+    text: String,
+    label: Option<&'s str>,
+}
+
+/// The best of startups that gain: of those within the margin of the greatest gain, the one that loses least,
+/// then the one with the shortest queue.
+fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a>> {
+    let most = of.iter().map(|s| gain(d, s)).fold(f64::NEG_INFINITY, f64::max);
+    let cost = |s: &Standing, m| s.summary.of_all_runs(m).map_or(0.0, |x| x.mid);
+    of.iter().copied().filter(|s| gain(d, s) > most - 100.0 * d.margin()).min_by(|a, b| {
+        let by = |m| cost(a, m).total_cmp(&cost(b, m));
+        by(Measure::StartupLost).then(by(Measure::QueueDelay))
+    })
+}
+
+/// The best answer that costs nothing, or the cheapest, or that there is none.
+fn answer<'s>(d: &'s Decision) -> Answer<'s> {
+    let harm = if d.has_harm() { ", delay and harm" } else { " and delay" };
+    let sooner: Vec<&Standing> = common(d).filter(|s| is(d, s, Figure::Of(d.by), Change::Better)).collect();
+    let free: Vec<&Standing> = sooner.iter().copied().filter(|s| prices(d, s).is_empty()).collect();
+    if let Some(s) = best(d, &free) {
+        let text = format!(
+            "{} {} {} and costs nothing in losses{harm}.",
+            s.summary.label,
+            takes(d.by, false),
+            gained(d, s)
+        );
+        return Answer { text, label: Some(&s.summary.label) };
+    }
+    let margin = number(100.0 * d.margin());
+    let better = if d.by == Measure::Goodput { "faster" } else { "sooner" };
+    if let Some(least) = sooner.iter().map(|s| kinds(d, s)).min() {
+        let cheapest: Vec<&Standing> = sooner.iter().copied().filter(|s| kinds(d, s) == least).collect();
+        if let Some(s) = best(d, &cheapest) {
+            let text = format!(
+                "Nothing is {better} at no price; the cheapest, {}, {}.",
+                s.summary.label,
+                list(&[vec![format!("{} {}", takes(d.by, false), gained(d, s))], prices(d, s)].concat())
+            );
+            return Answer { text, label: Some(&s.summary.label) };
+        }
+    }
+    let base = d.baseline().map(|b| &b.summary);
+    let good: Vec<&Standing> = common(d)
+        .filter(|s| base.is_some_and(|b| d.is_better(&s.summary, b)))
+        .filter(|s| is(d, s, Figure::Of(d.by), Change::Even))
+        .collect();
+    if let Some(s) = best(d, &good) {
+        return Answer {
+            text: format!("{} takes as long and {}.", s.summary.label, list(&savings(d, s))),
+            label: Some(&s.summary.label),
+        };
+    }
+    let label = base.map_or("", |b| &b.label);
+    let maybe = common(d).find_map(|s| match change(d, s, Figure::Of(d.by))?.change {
+        Change::NotShown { runs } if gain(d, s) > 0.0 => Some(format!(
+            "; {} may be {} % {better}, which {} runs do not show (about {} would)",
+            s.summary.label,
+            gain(d, s).round(),
+            d.runs(),
+            number(runs as f64)
+        )),
+        _ => None,
+    });
+    let text =
+        format!("Keep {label}: nothing is certainly {margin} % {better}{}.", maybe.unwrap_or_default());
+    Answer { text, label: None }
+}
+
+/// What a startup saves where it is certainly better than the baseline.
+fn savings(d: &Decision, s: &Standing) -> Vec<String> {
+    let mut all = Vec::new();
+    for figure in d.figures().into_iter().skip(1) {
+        let Some(c) = change(d, s, figure).filter(|c| c.change == Change::Better) else { continue };
+        let by = c.median.mid.abs();
+        all.push(match figure {
+            Figure::Of(Measure::StartupLost) => format!("loses {} packets fewer", number(by.round())),
+            Figure::Of(_) => format!("waits {} less in the queue", delay(by)),
+            Figure::OthersGot => format!("leaves a CUBIC flow beside it {} points more", number(by.round())),
+        });
+    }
+    all
+}
+
+/// What nothing beats, and what the fastest costs if it is not the answer.
+fn front(d: &Decision, answer: Option<&str>) -> Option<String> {
+    let in_what = if d.has_harm() { "time, losses, delay and harm" } else { "time, losses and delay" };
+    let front: Vec<&Standing> = d.standings.iter().filter(|s| s.unbeaten).collect();
+    let everything = front.len() == 1 + common(d).count();
+    let mut parts = Vec::new();
+    parts.push(if everything {
+        format!("no startup here beats another in {in_what} together")
+    } else {
+        format!("nothing beats {} in {in_what} together", names(&front))
+    });
+    let fastest = common(d)
+        .filter(|s| is(d, s, Figure::Of(d.by), Change::Better))
+        .min_by(|a, b| gain(d, b).total_cmp(&gain(d, a)));
+    let answer = d.standings.iter().find(|s| Some(s.summary.label.as_str()) == answer);
+    match (fastest, answer) {
+        (Some(f), Some(a)) if d.compare(&f.summary, &a.summary).is_lt() => parts.push(format!(
+            "the fastest, {}, {} {} but {}",
+            f.summary.label,
+            takes(d.by, false),
+            gained(d, f),
+            list(&prices(d, f))
+        )),
+        _ => parts.extend(lossiest(d)),
+    }
+    let text = parts.join("; ");
+    let mut letters = text.chars();
+    letters.next().map(|c| format!("{}{}.", c.to_uppercase(), letters.as_str()))
+}
+
+/// The startups that lose certainly more than the baseline, by the most of them.
+fn lossiest(d: &Decision) -> Option<String> {
+    let lost = Figure::Of(Measure::StartupLost);
+    let losers: Vec<&Standing> = common(d).filter(|s| is(d, s, lost, Change::Worse)).collect();
+    let most = losers.iter().filter_map(|s| change(d, s, lost)).map(|c| c.median.mid).fold(0.0, f64::max);
+    let verb = if losers.len() == 1 { "loses" } else { "lose up to" };
+    (!losers.is_empty())
+        .then(|| format!("{} {verb} {} packets{}", names(&losers), number(most.round()), more(d)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::{Harm, Terms};
+    use crate::sample::{rows, with};
+
+    fn lossy(rows: Vec<Row>, lost: u64) -> Vec<Row> {
+        with(rows, |r| (r.class, r.startup_lost_packets) = (Class::Late, lost))
+    }
+
+    fn early(rows: Vec<Row>) -> Vec<Row> {
+        with(rows, |r| {
+            r.class = Class::Early;
+            if let Some(exit) = &mut r.exit {
+                exit.detected_cwnd_bytes = 29_000;
+            }
+        })
+    }
+
+    fn said(rows: &[Row]) -> String {
+        verdict(&Decision::new(rows, &Terms::default()))
+    }
+
+    #[test]
+    fn of_nothing_there_is_none() {
+        assert_eq!(said(&[]), "There are no runs, so there is no verdict.");
+    }
+
+    #[test]
+    fn one_startup() {
+        assert_eq!(
+            said(&rows("search", &[7.4])),
+            "search needs 7.40 s for 10 MB (one run, which does not exclude chance): it leaves slow start at the choke point, with a \
+             window of 1.2 times the BDP."
+        );
+    }
+
+    #[test]
+    fn an_answer_that_costs_nothing_and_what_the_fastest_costs() {
+        let all = [
+            early(rows("hystart", &[19.5; 6])),
+            rows("search", &[11.7; 6]),
+            lossy(rows("standard", &[10.6; 6]), 5606),
+            rows("hystart++", &[13.7; 6]),
+        ]
+        .concat();
+        assert_eq!(
+            said(&all),
+            "hystart, Linux' default, needs 19.5 s for 10 MB: it leaves slow start early, with a window of 2.9 % of the BDP. search takes 40 % \
+             less and costs nothing in losses and delay. Nothing beats standard and search in time, losses and delay together; \
+             the fastest, standard, takes 46 % less but loses 5,606 packets."
+        );
+    }
+
+    #[test]
+    fn everything_has_its_price() {
+        let all = [early(rows("hystart", &[10.0; 6])), lossy(rows("standard", &[8.0; 6]), 300)].concat();
+        assert_eq!(
+            said(&all),
+            "hystart, Linux' default, needs 10 s for 10 MB: it leaves slow start early, with a window of 2.9 % of the BDP. Nothing is sooner at \
+             no price; the cheapest, standard, takes 20 % less and loses 300 packets. No startup here beats another in time, \
+             losses and delay together; standard loses 300 packets."
+        );
+    }
+
+    #[test]
+    fn less_loss_in_the_same_time_is_an_answer() {
+        let all = [lossy(rows("hystart", &[10.0; 6]), 1283), rows("rate-bound", &[10.1; 6])].concat();
+        let text = said(&all);
+        assert!(text.contains("rate-bound takes as long and loses 1,283 packets fewer."), "{text}");
+        assert!(text.contains("Nothing beats rate-bound in "), "{text}");
+    }
+
+    #[test]
+    fn within_the_margin_the_baseline_stays() {
+        let all = [rows("hystart", &[10.0; 10]), rows("search", &[9.9; 10])].concat();
+        assert!(said(&all).contains("Keep hystart: nothing is certainly 3 % sooner."), "{}", said(&all));
+        let noisy = [9.0, 8.0, 11.0, 9.0, 8.5, 11.5, 9.0, 10.5, 9.5, 8.0];
+        let all = [rows("hystart", &[10.0; 10]), rows("search", &noisy)].concat();
+        let text = said(&all);
+        assert!(
+            text.contains("search may be 10 % sooner, which 10 runs do not show (about 40 would)"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn harm_is_a_price() {
+        let all = [rows("hystart", &[10.0; 6]), rows("ess", &[8.0; 6])].concat();
+        let harm: Vec<Harm> = [("hystart", 90.0), ("ess", 71.0)]
+            .into_iter()
+            .flat_map(|(l, got_percent)| {
+                (0..6).map(move |run| Harm { label: l.to_string(), run, got_percent })
+            })
+            .collect();
+        let text = verdict(&Decision::new(&all, &Terms { harm: &harm, ..Terms::default() }));
+        assert!(text.contains("takes 20 % less and leaves a CUBIC flow beside it 19 points less"), "{text}");
+    }
+
+    #[test]
+    fn none_completes() {
+        let none = |r: &mut Row| {
+            (r.completion_s, r.exit, r.class) = (None, None, Class::None);
+            r.time_to_bytes_s.clear();
+        };
+        let all = [with(rows("a", &[8.0; 6]), none), with(rows("b", &[10.0; 6]), none)].concat();
+        let text = said(&all);
+        assert!(
+            text.starts_with(
+                "a gets 10 Mbit/s over 30 s, and never completes: it does not leave slow start."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("Keep a: nothing is certainly 3 % faster."), "{text}");
+    }
+}
