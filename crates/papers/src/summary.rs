@@ -126,8 +126,8 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? About \
-         half do. Below the sum are numbers that others published (`field`). `make results` writes this page, `claims.jsonl`, and a page for each \
-         experiment with every claim.\n\n\
+         half do. Below the sum are numbers that others published (`field`). `slowstart reproduce EXPERIMENT --out FOLDER` \
+         makes the page of an experiment, with every claim; `claims.jsonl` has all of them.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
          leaves out, and differs with others. One rule gives all bounds: a printed number has half a unit of its last digit on \
@@ -181,9 +181,9 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
             };
             let _ = writeln!(
                 out,
-                "| [{}]({}.html) | {} | {} | **{}** | {} |",
+                "| {} (`{}`) | {} | {} | **{}** | {} |",
                 cell(&r.says),
-                r.experiment().replace('/', "-"),
+                r.experiment(),
                 cell(&r.claimed),
                 cell(&short(&r.measured)),
                 r.verdict,
