@@ -176,13 +176,12 @@ enum Mode {
 }
 
 /// What is restored after a spurious loss. Linux restores window and threshold, but not the state of the
-/// algorithms.
+/// algorithms. A startup that goes on paces again as it did.
 #[derive(Copy, Clone, Debug)]
 struct Before {
     mode: Mode,
     counts: bool,
-    cwnd: Bytes,
-    ssthresh: Option<Bytes>,
+    state: State,
 }
 
 /// A startup and the avoidance that follows it. The fields that every ACK reads come first, because a startup
@@ -346,6 +345,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                 self.startup = self.fresh.clone();
                 Mode::Startup
             }
+            Resume::Unchanged => Mode::Startup,
             Resume::Standard => Mode::Regrow { again: false },
         };
         self.counts = self.mode != Mode::Startup;
@@ -400,11 +400,10 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         self.state.cwnd = f.min_window;
         self.state.pace = None;
         self.state.wake = None;
-        let again = resume == Resume::FromStart;
-        if again {
+        if resume == Resume::FromStart {
             self.startup = self.fresh.clone();
         }
-        self.mode = Mode::Regrow { again };
+        self.mode = Mode::Regrow { again: resume != Resume::Standard };
         let exited = left.then(|| {
             let d = asked.and_then(|s| s.detected);
             Exited {
@@ -473,12 +472,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
 
     fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change {
         if c.first {
-            self.before = Some(Before {
-                mode: self.mode,
-                counts: self.counts,
-                cwnd: self.state.cwnd,
-                ssthresh: self.state.ssthresh,
-            });
+            self.before = Some(Before { mode: self.mode, counts: self.counts, state: self.state });
         }
         if c.signal == Signal::Timeout {
             return self.timeout(f, c);
@@ -534,9 +528,12 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         // episode.
         if let (true, Some(b)) = (r.undone, self.before) {
             self.before = None;
-            self.state.cwnd = self.state.cwnd.max(b.cwnd);
-            self.state.ssthresh = b.ssthresh;
+            self.state.cwnd = self.state.cwnd.max(b.state.cwnd);
+            self.state.ssthresh = b.state.ssthresh;
             let left = b.mode == Mode::Startup && self.mode != Mode::Startup;
+            if left && !self.asks_startup() {
+                (self.state.pace, self.state.wake) = (b.state.pace, b.state.wake);
+            }
             change.resumed = left || (b.counts && !self.counts);
             (self.mode, self.counts) = (b.mode, b.counts);
         }
@@ -569,12 +566,11 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             self.state.ssthresh = Some(t.max(remembered));
         }
         let resume = self.startup.on_restart(&self.view(f), Restart::Idle);
-        let again = resume == Resume::FromStart;
-        if again {
+        if resume == Resume::FromStart {
             self.startup = self.fresh.clone();
         }
         if self.mode != Mode::Startup && self.state.ssthresh.is_some_and(|t| self.state.cwnd < t) {
-            self.mode = Mode::Regrow { again };
+            self.mode = Mode::Regrow { again: resume != Resume::Standard };
         }
         Change::NONE
     }

@@ -241,9 +241,11 @@ impl Step {
 pub enum Resume {
     /// With a new instance of the startup, up to the threshold that the restart set, if any.
     FromStart,
-    /// With the startup unchanged (after an idle period), or with standard growth (after a timeout up to the
-    /// threshold, and if the avoidance asks for it).
+    /// With standard growth, up to the threshold that the restart set, if any. After an idle period a startup
+    /// that has not ended goes on unchanged.
     Standard,
+    /// With the startup as it is, up to the threshold.
+    Unchanged,
 }
 
 #[cfg(test)]

@@ -138,6 +138,8 @@ pub struct HyStart {
     round: Option<Round>,
     /// A detection below `low_window`, with `latch`.
     latched: Option<Exit>,
+    /// It has ended slow start by its own rule (`ca->found`).
+    left: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ struct Round {
 impl HyStart {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
-        Self { params, delay_min: None, round: None, latched: None }
+        Self { params, delay_min: None, round: None, latched: None, left: false }
     }
 
     /// Begins a round if this ACK is beyond the end of the last: `after(snd_una, end_seq)`.
@@ -221,6 +223,7 @@ impl Startup for HyStart {
             self.latched = self.latched.or(found);
         }
         if let Some(why) = found.or(self.latched).filter(|_| !low) {
+            self.left = true;
             return Step::exit(why);
         }
         // `bictcp_cong_avoid` returns early if the window is not used.
@@ -230,11 +233,16 @@ impl Startup for HyStart {
         grow
     }
 
-    fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
-        // CA_Loss resets the state; the restart after an idle period does not.
+    fn on_restart(&mut self, v: &View, why: Restart) -> Resume {
+        // CA_Loss resets the state; the restart after an idle period does not: what has not ended slow start
+        // yet still may, with the least RTT that avoidance has seen.
         match why {
             Restart::Timeout | Restart::Avoidance => Resume::FromStart,
-            Restart::Idle => Resume::Standard,
+            Restart::Idle if self.left => Resume::Standard,
+            Restart::Idle => {
+                self.delay_min = self.delay_min.into_iter().chain(v.min_rtt).min();
+                Resume::Unchanged
+            }
         }
     }
 

@@ -200,6 +200,37 @@ fn an_idle_spell_does_not() {
     );
 }
 
+/// After a loss `ca->found` is 0: after an idle period Linux detects again, up to the threshold. With a minimum
+/// RTT of 100 ms a rise of 12.5 ms ends it.
+#[test]
+fn after_a_loss_and_an_idle_period_it_detects_again() {
+    play(
+        "startup hystart:detect=delay
+         avoidance reno
+         iw 16
+         ack 1 x64 rtt 100ms -> cwnd 80
+         loss 1 -> exit loss, cwnd 40, ssthresh 40
+         recovered
+         idle 1s rto 300ms -> cwnd 16, ssthresh 40
+         ack 1 x8 rtt 120ms -> cwnd 24, ssthresh 40
+         ack 1 rtt 120ms -> ssthresh 24, phase avoidance",
+    );
+}
+
+/// After an exit by its own rule (`ca->found` is 1) it does not.
+#[test]
+fn after_its_own_exit_and_an_idle_period_it_does_not() {
+    play(
+        "startup hystart:detect=delay
+         iw 64
+         round rtt 100ms -> cwnd 128
+         ack 1 x8 rtt 120ms -> cwnd 136
+         ack 1 rtt 120ms -> exit delay, cwnd 136, ssthresh 136
+         idle 1s rto 300ms -> cwnd 64, ssthresh 136
+         ack 1 x16 rtt 120ms -> cwnd 80, phase slow-start",
+    );
+}
+
 /// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT at the beginning of a flight
 /// does not lower the minimum of the round that begins. 112.6 ms is more than 100 + 12.5 ms.
 #[test]
