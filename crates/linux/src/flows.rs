@@ -75,7 +75,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    fn read(record: &[u8]) -> Option<Self> {
+    pub(crate) fn read(record: &[u8]) -> Option<Self> {
         let n = &mut Numbers(record);
         let (sk, now_ns, acked_bytes, next, sent_bytes, pacing_rate) =
             (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);

@@ -18,6 +18,7 @@ mod default;
 pub mod emulate;
 mod engine;
 mod error;
+mod exits;
 mod facts;
 mod flows;
 mod list;

@@ -8,6 +8,7 @@ use crate::bulk::{SLICE, connect_client, send, timed_out};
 use crate::clock::clock;
 use crate::emulate::{Emulation, INVALID, PacketRecord, Report, SERVER};
 use crate::error::KernelError;
+use crate::exits::Exits;
 use crate::facts::{ExitReason, Facts, Kind};
 use crate::flows::{Flow, Watch};
 use crate::load::{Held, Spec, load_as};
@@ -179,7 +180,8 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
     let since = |ns: u64| Instant(ns).since(recording.began);
     let bytes = |segments: u32, mss: u32| Bytes(u64::from(segments) * u64::from(mss));
     if recording.facts.is_empty() {
-        let ended = recording.flows.iter().rev().find(|f| f.exit_ns > 0)?.exit_ns;
+        // A later record has none where the loss that ended it proved spurious.
+        let ended = recording.flows.last().filter(|f| f.exit_ns > 0)?.exit_ns;
         // The record of the moment: later ones have the window of their own time.
         let f = recording.flows.iter().find(|f| f.exit_ns == ended)?;
         let why = f.why?;
@@ -200,7 +202,11 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
             inflight: bytes(f.inflight, f.mss),
         });
     }
-    let left = recording.facts.iter().rposition(|f| f.why != ExitReason::None)?;
+    let mut exits = Exits::default();
+    for (i, f) in recording.facts.iter().enumerate() {
+        exits.see(f, || i);
+    }
+    let &left = exits.iter().next_back()?;
     let f = &recording.facts[left];
     // The exit was detected where the drain began: at the ACK after which the window no longer grew. ACKs
     // that set a window after it belong to the drain, and a loss may end the drain.
@@ -221,13 +227,34 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
         left: since(f.now_ns),
         detected_cwnd: bytes(detected.cwnd, f.mss),
         before: Some(bytes(f.cwnd, f.mss)),
-        // The kernel lowers cwnd to the threshold over the next round trip (PRR).
-        after: match f.why {
-            ExitReason::Loss | ExitReason::Cwr => bytes(f.ssthresh_after.min(f.cwnd_after), f.mss),
+        // The kernel lowers cwnd to the threshold over the next round trip (PRR), also after a loss that ended a
+        // drain.
+        after: match (f.why, f.kind) {
+            (ExitReason::Loss | ExitReason::Cwr, _) | (_, Kind::Loss) => {
+                bytes(f.ssthresh_after.min(f.cwnd_after), f.mss)
+            }
             _ => bytes(f.cwnd_after, f.mss),
         },
         inflight: bytes(f.inflight, f.mss),
     })
+}
+
+/// The record with which the sender first knew of a loss: when it began a recovery that was not undone, or reduced
+/// its window for a loss that a probe had repaired. A recovery was undone if the threshold is then as before.
+fn first_loss(flows: &[Flow]) -> Option<&Flow> {
+    const CWR: u32 = 2;
+    let mut begun = None;
+    let (mut ssthresh, mut resent) = (u32::MAX, 0);
+    for f in flows {
+        match f.state {
+            ..CWR if begun.is_some() && f.ssthresh != ssthresh => return begun,
+            ..CWR => (begun, ssthresh, resent) = (None, f.ssthresh, f.retransmitted),
+            CWR if f.retransmitted > resent => return Some(f),
+            CWR => {}
+            _ => begun = begun.or(Some(f)),
+        }
+    }
+    begun
 }
 
 /// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends
@@ -282,17 +309,27 @@ fn outcome(
     let on_path = |at: Instant| since(report.start + Span(at.0));
     let packet = |f: &Flow| u64::from(f.mss) + HEADERS;
     let exit = exit(recording);
-    // The first time that the data in flight fills the path, by the definition of the simulator.
-    let fills = |f: &&Flow| {
-        let at = Instant(Instant(f.now_ns).since(report.start).0);
-        u64::from(f.inflight) * packet(f) >= path.bytes_per_rtt(at, facts.base_rtt).0
+    // The first time that the data in flight fills the path, by the definition of the simulator; unless its delay
+    // has risen since, so that the most that was in flight no longer did at the exit.
+    let rtt_at = |at: Span| path.rtt_at(Instant((recording.began + at).since(report.start).0));
+    let fills = |f: &Flow, at: Span, inflight: u64| {
+        let on_path = Instant((recording.began + at).since(report.start).0);
+        inflight * packet(f) >= path.bytes_per_rtt(on_path, path.rtt_at(on_path)).0
     };
-    let capacity = recording.flows.iter().find(fills).map(|f| since(Instant(f.now_ns)));
-    let first_loss = recording
-        .flows
-        .iter()
-        .find(|f| f.state >= 3 || f.retransmitted > 0)
-        .map(|f| since(Instant(f.now_ns)));
+    let at = |f: &Flow| since(Instant(f.now_ns));
+    let fills_now = |f: &&Flow| fills(f, at(f), u64::from(f.inflight));
+    let mut capacity = recording.flows.iter().find(fills_now).map(at);
+    if let (Some(found), Some(exit)) = (capacity, &exit)
+        && found <= exit.detected
+        && rtt_at(exit.detected) > rtt_at(found)
+    {
+        let before = recording.flows.iter().filter(|f| at(f) <= exit.detected);
+        let most = before.max_by_key(|f| f.inflight);
+        if most.is_some_and(|f| !fills(f, exit.detected, u64::from(f.inflight))) {
+            capacity = recording.flows.iter().filter(|f| at(f) > exit.detected).find(fills_now).map(at);
+        }
+    }
+    let first_loss = first_loss(&recording.flows).map(at);
     let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
     // A discipline drops a packet when its turn comes, long after it arrived.
     let dropped = || data().filter_map(|f| f.outcome.err().map(|dropped| on_path(dropped.at)));
@@ -355,4 +392,39 @@ fn outcome(
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };
     Outcome { job, row, trace, measured }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow((now_ns, state, ssthresh, retransmitted): (u64, u32, u32, u32)) -> Flow {
+        let zeros = Flow::read(&[0; 256]).expect("a record");
+        Flow { now_ns, ssthresh, retransmitted, state, ..zeros }
+    }
+
+    fn first(records: &[(u64, u32, u32, u32)]) -> Option<u64> {
+        let flows: Vec<Flow> = records.iter().copied().map(flow).collect();
+        first_loss(&flows).map(|f| f.now_ns)
+    }
+
+    const NONE: u32 = u32::MAX;
+
+    #[test]
+    fn a_recovery_that_was_undone_is_no_loss() {
+        assert_eq!(first(&[(1, 0, NONE, 0), (2, 3, 7, 1), (3, 0, NONE, 1), (4, 1, NONE, 1)]), None);
+        assert_eq!(
+            first(&[(1, 0, NONE, 0), (2, 3, 7, 1), (3, 0, NONE, 1), (4, 3, 9, 2), (5, 0, 9, 2)]),
+            Some(4)
+        );
+        assert_eq!(first(&[(1, 0, NONE, 0), (2, 4, 7, 1), (3, 0, 7, 1)]), Some(2));
+        // Not over at the end.
+        assert_eq!(first(&[(1, 0, NONE, 0), (2, 3, 7, 1)]), Some(2));
+    }
+
+    #[test]
+    fn a_probe_is_no_loss_unless_it_repaired_one() {
+        assert_eq!(first(&[(1, 0, NONE, 0), (2, 0, NONE, 1), (3, 0, NONE, 1)]), None);
+        assert_eq!(first(&[(1, 0, NONE, 0), (2, 2, 7, 1), (3, 0, 7, 1)]), Some(2));
+    }
 }

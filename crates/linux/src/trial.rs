@@ -8,6 +8,7 @@
 use crate::bpf_log::keep_log;
 use crate::check::{Check, Verb};
 use crate::error::KernelError;
+use crate::exits::Exits;
 use crate::facts::{ExitReason, Facts, Kind, Numbers};
 use crate::list::{available, lookup};
 use crate::load::{Held, Spec, load_as};
@@ -235,35 +236,25 @@ struct Left {
     why: ExitReason,
     cwnd: u32,
     now_us: u64,
-    /// A reduction of cwnd ended it, and there was none since: if that is undone, it has not ended.
-    undoable: bool,
 }
 
 /// Why startups of this project ended, by the address of the socket: they tell more than the kernel's state
 /// shows. Connections that follow each other may have the same address.
 #[derive(Default)]
 struct Reasons {
-    by_socket: BTreeMap<u64, Vec<Left>>,
+    by_socket: BTreeMap<u64, Exits<Left>>,
     /// Address and time of connections that were closed, whose last record may still be to come.
     closed: Vec<(u64, u64)>,
 }
 
 impl Reasons {
     fn see(&mut self, f: &Facts) {
-        let (cut, now_us) = (matches!(f.kind, Kind::Loss | Kind::Timeout), f.now_ns / 1000);
+        let now_us = f.now_ns / 1000;
         if f.kind == Kind::End {
             self.closed.push((f.sk, now_us));
-        } else if f.why != ExitReason::None {
-            // `bbr3` reports an exit by loss with a later ACK.
-            let undoable = cut || f.why == ExitReason::Loss;
-            let left = Left { why: f.why, cwnd: f.cwnd, now_us, undoable };
-            self.by_socket.entry(f.sk).or_default().push(left);
-        } else if let Some(all) = self.by_socket.get_mut(&f.sk) {
-            if f.kind == Kind::Undo {
-                all.pop_if(|l| l.undoable);
-            } else if let Some(left) = all.last_mut().filter(|_| cut || f.kind == Kind::Begin) {
-                left.undoable = false;
-            }
+        } else if f.why != ExitReason::None || self.by_socket.contains_key(&f.sk) {
+            let left = || Left { why: f.why, cwnd: f.cwnd, now_us };
+            self.by_socket.entry(f.sk).or_default().see(f, left);
         }
     }
 

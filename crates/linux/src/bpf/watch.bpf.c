@@ -171,6 +171,12 @@ int BPF_PROG(watch_probe, struct sock *sk, void *skb)
 	if (state == TCP_CA_Loss && s->state != TCP_CA_Loss)
 		s->timeouts++;
 	s->state = state;
+	/* The reduction that ended the startup was undone. */
+	if (s->why && s->why != WHY_MAX && s->why != WHY_SSTHRESH && tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH) {
+		s->why = WHY_NONE;
+		s->exit_ns = 0;
+		s->exit_cwnd = 0;
+	}
 	if (!s->why && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && cwnd >= tp->snd_ssthresh) {
 		s->why = state == TCP_CA_Loss ? WHY_TIMEOUT : state == TCP_CA_CWR ? WHY_CWR :
 			 state == TCP_CA_Recovery ? WHY_LOSS : WHY_SSTHRESH;
