@@ -9,9 +9,11 @@
 use self::log::Logs;
 use self::script::Script;
 use crate::factory::{Factory, Handle, Unsuited};
+use crate::host::Host;
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
+use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Gain, Instant, Span};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::path::queue::Departure;
@@ -156,6 +158,8 @@ struct Observed {
     milestones: [Option<Instant>; MILESTONES.len()],
     completed: Option<Instant>,
     capacity: Option<Instant>,
+    /// The round-trip time of the path at that time.
+    capacity_rtt: Span,
     first_drop: Option<Instant>,
     /// Times of drops of data packets.
     drops: Vec<Instant>,
@@ -163,6 +167,8 @@ struct Observed {
     data_packets: u64,
     /// Data packets that the path marked.
     marked: u64,
+    /// How often the server stopped sending because the peer's flow-control window was used up.
+    peer_limited: u64,
     steps: u64,
     /// When the next sample is due.
     sample_at: Instant,
@@ -184,6 +190,8 @@ struct Transfer<S> {
     script: Script,
     /// Bytes the server's application has not written yet.
     unwritten: u64,
+    /// True if the stack takes no more of them now.
+    refused: bool,
     handle: Option<Handle>,
     factory: Arc<Factory>,
     knobs: Knobs,
@@ -195,6 +203,11 @@ struct Transfer<S> {
     observed: Observed,
     /// A datagram being made, and what has left a queue; kept for the next.
     scratch: (Vec<u8>, Vec<Left>),
+}
+
+/// Bytes in flight with the headers of their packets.
+fn on_wire(host: &Host<AnyController>, bytes: Bytes) -> Bytes {
+    bytes.scale(host.mss().0 + HEADERS, host.mss().0)
 }
 
 /// A datagram that has left a queue.
@@ -232,6 +245,7 @@ impl<S: Stack> Transfer<S> {
             size: study.size,
             script: Script::default(),
             unwritten: study.size.unwrap_or(u64::MAX),
+            refused: false,
             handle: None,
             factory,
             knobs: *knobs,
@@ -276,12 +290,12 @@ impl<S: Stack> Transfer<S> {
         self.stack.events(i)?;
         if i == SERVER {
             self.unwritten += self.script.write(self.now);
-            while self.unwritten > 0 {
+            self.refused = false;
+            while self.unwritten > 0 && !self.refused {
                 let most = self.unwritten.min(ZEROS.len() as u64) as usize;
-                match self.stack.write(&ZEROS[..most]) {
-                    0 => break,
-                    written => self.unwritten -= written as u64,
-                }
+                let written = self.stack.write(&ZEROS[..most]);
+                self.unwritten -= written as u64;
+                self.refused = written == 0;
             }
         } else {
             let received = self.stack.read();
@@ -332,7 +346,21 @@ impl<S: Stack> Transfer<S> {
                 self.judge_capacity();
             }
         }
+        if i == SERVER && self.refused && self.is_peer_limited() {
+            self.observed.peer_limited += 1;
+        }
         self.scratch = (buffer, left);
+    }
+
+    /// True if the peer's flow-control window is used up, and the congestion window is not. A peer extends its
+    /// window when an eighth of it has been read.
+    fn is_peer_limited(&self) -> bool {
+        self.handle.as_ref().is_some_and(|handle| {
+            let host = handle.lock();
+            let inflight = host.inflight();
+            let window = Bytes(u64::from(self.knobs.window));
+            inflight + host.mss() <= host.window() && inflight + host.mss() * 2 >= window.scale(7, 8)
+        })
     }
 
     /// The direction that an end sends into, and what its queue holds.
@@ -381,12 +409,24 @@ impl<S: Stack> Transfer<S> {
     /// Sets the time of capacity once the data in flight fills the path, by the definition of the simulator.
     fn judge_capacity(&mut self) {
         let Some(handle) = &self.handle else { return };
+        let rtt = self.path.rtt_at(self.now);
         let host = handle.lock();
-        let mss = host.mss().0;
-        let wire = host.inflight().scale(mss + HEADERS, mss);
-        if wire >= self.path.bytes_per_rtt(self.now, self.path.facts.base_rtt) {
+        if on_wire(&host, host.inflight()) >= self.path.bytes_per_rtt(self.now, rtt) {
             drop(host);
-            self.observed.capacity = Some(self.now);
+            (self.observed.capacity, self.observed.capacity_rtt) = (Some(self.now), rtt);
+        }
+    }
+
+    /// Forgets that time if the delay of the path has risen since, so that the most that was in flight does not
+    /// fill it at the exit.
+    fn rejudge_capacity(&mut self, exit: Instant) {
+        let Some(handle) = &self.handle else { return };
+        let rtt = self.path.rtt_at(exit);
+        let host = handle.lock();
+        let most = on_wire(&host, host.counters.peak_inflight);
+        if rtt > self.observed.capacity_rtt && most < self.path.bytes_per_rtt(exit, rtt) {
+            drop(host);
+            self.observed.capacity = None;
         }
     }
 
@@ -396,6 +436,7 @@ impl<S: Stack> Transfer<S> {
         if std::mem::replace(&mut self.observed.exited, true) {
             return;
         }
+        self.rejudge_capacity(exit.detected_at);
         if self.sampling != Sampling::Off {
             self.event(exit.at, "exit", Some(exit.why.name().to_string()));
         }
@@ -663,7 +704,7 @@ fn run<S: Stack>(
     let host = handle.lock();
     let measured = Measured {
         closed,
-        caveats: S::CAVEAT.map(str::to_string).into_iter().collect(),
+        caveats: S::CAVEAT.map(str::to_string).into_iter().chain(row::peer_limited(&observed)).collect(),
         ..row::measured(&path, now, &observed, &host, u64::from(knobs.mtu), knobs.ecn)
     };
     let profile = format!("{}{}", S::NAME, knobs.label());

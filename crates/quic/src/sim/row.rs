@@ -20,6 +20,12 @@ fn fault(control: &AnyController) -> Option<String> {
     why
 }
 
+/// The caveat of a sender that the peer's flow-control window stopped, for more than one packet in a hundred.
+pub(super) fn peer_limited(o: &Observed) -> Option<String> {
+    (o.peer_limited * 100 > o.data_packets)
+        .then(|| "the peer's flow-control window held the sender back".to_string())
+}
+
 /// What the run observed until it ended at `ended`, with packets of `payload` bytes of UDP.
 pub(super) fn measured(
     path: &Path,
