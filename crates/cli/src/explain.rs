@@ -244,7 +244,8 @@ impl<'a> Told<'a> {
         all
     }
 
-    /// Loss recoveries, timeouts, and slow starts that go on or begin again, the first [`TOLD`] of them one by one.
+    /// Lost handshake packets, loss recoveries, timeouts, and slow starts that go on or begin again, the first [`TOLD`] of
+    /// them one by one.
     fn losses(&self) -> Vec<(f64, String)> {
         let mut all = Vec::new();
         let mut more = 0;
@@ -252,11 +253,14 @@ impl<'a> Told<'a> {
             let text = match e.what {
                 "loss" => {
                     let end = self.events[i..].iter().find(|(_, e)| matches!(e.what, "recovered" | "undone"));
-                    let end = end.map_or("not over at the end".to_string(), |(t, e)| {
-                        let how = if e.what == "undone" { "undone as spurious" } else { "over" };
-                        format!("{how} at {} s", fixed(*t))
-                    });
-                    format!("Loss recovery begins; it is {end}.")
+                    match end {
+                        Some((t, e)) if e.what == "undone" => format!(
+                            "The sender takes a late packet for lost; the recovery is undone as spurious at {} s.",
+                            fixed(*t)
+                        ),
+                        Some((t, _)) => format!("Loss recovery begins; it is over at {} s.", fixed(*t)),
+                        None => "Loss recovery begins; it is not over at the end.".to_string(),
+                    }
                 }
                 "timeout" => "The retransmission timer fires.".to_string(),
                 "resumed" => "The startup resumes.".to_string(),
@@ -268,6 +272,11 @@ impl<'a> Told<'a> {
                     format!("The avoidance returns to slow start, which {end}.")
                 }
                 "stall" => "The host's own queue refuses a packet.".to_string(),
+                "handshake" => match e.why.as_deref().and_then(|why| why.split_once(' ')) {
+                    Some((packet, "lost")) => format!("The network drops the {packet}."),
+                    Some((packet, what)) => format!("The {packet} is {what}."),
+                    None => continue,
+                },
                 _ => continue,
             };
             if all.len() < TOLD { all.push((*at, text)) } else { more += 1 }

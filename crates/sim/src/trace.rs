@@ -50,9 +50,10 @@ pub struct FlowEvent {
     pub at: Instant,
     /// Which flow of the run, from 0.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`,
+    /// `handshake`.
     pub what: &'static str,
-    /// The reason of an exit, the cause of a drop.
+    /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     pub why: Option<String>,
 }
 

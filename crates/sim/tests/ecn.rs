@@ -140,7 +140,8 @@ fn abe_reduces_the_window_less_for_a_mark() {
 fn the_option_counts_marked_bytes_where_the_field_goes_around() {
     // Receive offload merges up to 45 packets into one acknowledgement.
     let told = |ecn_option: &str| {
-        let keys = [("ecn", "accecn"), ("ecn_option", ecn_option), ("gro_wait", "5ms")];
+        let keys =
+            [("ecn", "accecn"), ("ecn_option", ecn_option), ("gro_wait", "5ms"), ("ack_pushed", "off")];
         let profile = with(Profile::named("linux-6.18-gro").expect("one"), &keys);
         let spec = FlowSpec { profile, ..download("standard", "prague", "accecn") };
         let e = run(MARKING, vec![spec], Span::secs(10));

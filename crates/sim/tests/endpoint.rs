@@ -109,7 +109,7 @@ fn a_client_sends_its_options_and_then_data() {
         ..Segment::default()
     };
     assert_eq!(out[0], ack);
-    assert_eq!(out[1], Segment { len: 1448, flags: ACK | PSH, ..ack });
+    assert_eq!(out[1], Segment { len: 1448, flags: ACK, ..ack });
     assert_eq!(out[3].seq, ISN.wrapping_add(1 + 2 * 1448));
     assert_eq!(end.tx.rtt().srtt(), Some(RTT));
     // The SYN-ACK again: its ACK was lost.

@@ -333,9 +333,10 @@ pub struct EventRow {
     pub time_s: f64,
     /// Which flow of the run, from 0.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`,
+    /// `handshake`.
     pub what: &'static str,
-    /// The reason of an exit, the cause of a drop.
+    /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

@@ -117,6 +117,12 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
         all.push("a handshake packet was lost".to_string());
     }
     let path = engine.path();
+    if let Some(exit) = f.truth.exit.filter(|e| !e.why.by_congestion()) {
+        let (first, then) = (path.rtt_at(f.spec.start), path.rtt_at(exit.detected_at));
+        if then > first + first / 8 {
+            all.push("the delay of the path itself had risen when the startup left".to_string());
+        }
+    }
     let marks =
         if f.spec.direction == Direction::Download { path.forward.marks() } else { path.back.marks() };
     if marks && f.ends[f.sender()].feedback() == Feedback::None {

@@ -216,6 +216,12 @@ impl Flow {
         self.truth.count_arrival(now, self.spec.start, len);
     }
 
+    /// The most bytes that were in flight, headers included.
+    pub(super) fn most_inflight_wire(&self) -> Bytes {
+        let mss = u64::from(self.spec.profile.mss);
+        Bytes(self.ends[self.sender].tx.counters.peak_inflight).scale(mss + u64::from(self.headers), mss)
+    }
+
     /// Bytes in flight, headers included.
     pub(super) fn inflight_wire(&self) -> Bytes {
         let board = self.ends[self.sender].tx.board();

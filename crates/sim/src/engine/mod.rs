@@ -14,7 +14,7 @@ pub use proxy::Proxied;
 pub use truth::{BIN, Impact, Truth};
 
 use crate::app::{Kind as AppKind, Socket};
-use crate::path::{Dropped, Path};
+use crate::path::{Dropped, Kind, Path};
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
@@ -106,7 +106,7 @@ impl Engine {
         let captures = self.net.capture.is_some();
         let mut flow = Flow::new(self.added, slot, spec, lines, seed, captures);
         self.added += 1;
-        flow.truth.capacity = Some(start);
+        (flow.truth.capacity, flow.truth.capacity_rtt) = (Some(start), Span::MAX);
         self.net.arm(slot, &mut flow, ClockId::APPLICATION, start);
         match self.flows.get_mut(slot.index()) {
             Some(old) => *old = flow,
@@ -293,7 +293,10 @@ impl Engine {
     #[inline(never)]
     fn on_stored_arrival(&mut self, end: End, at: Instant, line: LineId, packet: &Packet) {
         let segment = self.net.lines[line.index()].take_segment();
+        let flow = packet.to.flow();
+        let resent = self.flow(flow).ends[end].syn_losses();
         self.on_arrival(end, at, packet, Some(&segment));
+        self.record_handshake(flow, end, resent);
     }
 
     /// Processes the arrival of a packet at an end, with its segment if that is stored.
@@ -329,7 +332,11 @@ impl Engine {
         } else {
             self.net.arm_delayed_ack(flow, f, end);
         }
-        if self.sampling == Sampling::EachAck && end == self.flow(flow).sender() {
+        let f = self.flow(flow);
+        if self.sampling == Sampling::EachAck
+            && end == f.sender()
+            && f.ends[end].state() == State::Established
+        {
             self.sample(flow, at);
         }
     }
@@ -361,7 +368,9 @@ impl Engine {
         let (end, i) = clock.deadline();
         let due = f.ends[end].deadlines()[i];
         if due <= now {
+            let resent = f.ends[end].syn_losses();
             self.cost.packets += self.net.call(f, end, |end, now, sink| end.on_timer(now, sink));
+            self.record_handshake(flow, end, resent);
             self.finish_event(flow, end);
         } else if due < Instant::NEVER {
             self.net.arm(flow, f, clock, due);
@@ -375,7 +384,13 @@ impl Engine {
         for Fate { flow, is_data, what } in fates.drain(..) {
             let truth = &mut self.flows[flow.index()].truth;
             match what {
-                What::Dropped(d) => self.record_drop(flow, is_data, &d),
+                What::Dropped(d, kind) => {
+                    self.record_drop(flow, is_data, &d);
+                    if let Kind::Syn | Kind::SynAck = kind {
+                        let name = if kind == Kind::Syn { "SYN" } else { "SYN-ACK" };
+                        self.record_event(flow, "handshake", d.at, || Some(format!("{name} lost")));
+                    }
+                }
                 What::Waited(wait) => truth.peak_queue_delay = truth.peak_queue_delay.max(wait),
             }
         }
@@ -406,6 +421,14 @@ impl Engine {
     ) {
         if self.flow(flow).spec.recorded && self.sampling != Sampling::Off {
             self.trace.events.push(FlowEvent { at, flow: flow.0, what, why: why() });
+        }
+    }
+
+    /// Records that an end has sent its SYN or SYN-ACK again, since it had been `resent` times.
+    fn record_handshake(&mut self, flow: FlowId, end: End, resent: u8) {
+        if self.flow(flow).ends[end].syn_losses() > resent {
+            let name = if end == End::Client { "SYN" } else { "SYN-ACK" };
+            self.record_event(flow, "handshake", self.net.now, || Some(format!("{name} sent again")));
         }
     }
 
@@ -454,11 +477,15 @@ impl Engine {
                         t.exit = Some(*e);
                         t.exit_rtt = rtt;
                         t.exit_queue_delay = t.peak_queue_delay;
+                        self.recheck_capacity(flow, e.detected_at);
                     }
                     ("exit", Some(e.why.name()))
                 }
                 Event::Resumed => {
-                    t.exit = t.exit.filter(|_| t.restarted);
+                    if !t.restarted {
+                        t.exit = None;
+                        t.dropped_in_startup = t.dropped;
+                    }
                     ("resumed", None)
                 }
                 Event::Restarted => {
@@ -470,15 +497,17 @@ impl Engine {
                     ("mark", None)
                 }
                 Event::Loss => {
-                    t.first_loss = t.first_loss.or(Some(*at));
+                    t.learn_of_loss(*at);
                     ("loss", None)
                 }
                 Event::Timeout => {
-                    t.first_loss = t.first_loss.or(Some(*at));
+                    t.learn_of_loss(*at);
                     ("timeout", None)
                 }
-                Event::Recovered { undone: false } => ("recovered", None),
-                Event::Recovered { undone: true } => ("undone", None),
+                Event::Recovered { undone } => {
+                    t.end_episode(*undone);
+                    (if *undone { "undone" } else { "recovered" }, None)
+                }
                 Event::Probe => ("probe", None),
                 Event::Stall => ("stall", None),
             };
@@ -486,21 +515,47 @@ impl Engine {
         }
     }
 
-    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach
-    /// what its link carries in one base RTT.
-    fn check_capacity(&mut self, flow: FlowId) {
+    /// The IP bytes that fill the path of a flow at `at`: what its link carries in the round-trip time that the
+    /// path has then, which is also returned.
+    fn capacity_at(&self, flow: FlowId, at: Instant) -> (Bytes, Span) {
         let spec = &self.flow(flow).spec;
-        let (now, path) = (self.net.now, &self.net.path);
-        let rtt = path.facts.base_rtt + spec.extra_delay * 2;
-        let capacity = match spec.direction {
-            Direction::Download => path.bytes_per_rtt(now, rtt),
-            Direction::Upload => path.back.capacity(now, now + rtt),
+        let path = &self.net.path;
+        let rtt = path.rtt_at(at) + spec.extra_delay * 2;
+        let bytes = match spec.direction {
+            Direction::Download => path.bytes_per_rtt(at, rtt),
+            Direction::Upload => path.back.capacity(at, at + rtt),
         };
+        (bytes, rtt)
+    }
+
+    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, fill the
+    /// path.
+    fn check_capacity(&mut self, flow: FlowId) {
+        let now = self.net.now;
+        let (capacity, rtt) = self.capacity_at(flow, now);
         let sender = self.flow(flow).sender();
         let same = |f: &&Flow| f.sender() == sender;
         let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
         if inflight >= capacity {
-            self.flows[flow.index()].truth.capacity = Some(self.net.now);
+            let t = &mut self.flows[flow.index()].truth;
+            (t.capacity, t.capacity_rtt) = (Some(now), rtt);
+        }
+    }
+
+    /// Forgets [`Truth::capacity`] if the delay of the path has risen since, so that the most that was in flight
+    /// does not fill the path at `at`.
+    #[cold]
+    fn recheck_capacity(&mut self, flow: FlowId, at: Instant) {
+        let (capacity, rtt) = self.capacity_at(flow, at);
+        let f = self.flow(flow);
+        let sender = f.sender();
+        let others =
+            self.flows.iter().filter(|o| o.sender() == sender).map(Flow::inflight_wire).sum::<Bytes>()
+                - f.inflight_wire();
+        let most = f.most_inflight_wire() + others;
+        let t = &mut self.flows[flow.index()].truth;
+        if rtt > t.capacity_rtt && most < capacity {
+            t.capacity = None;
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ends::{End, PerEnd};
 use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
-use crate::tcp::segment::{ACK, FIN, Numbers, SYN, Segment, Wire, milliseconds};
+use crate::tcp::segment::{ACK, FIN, Numbers, PSH, SYN, Segment, Wire, milliseconds};
 use crate::trace::CapturedPacket;
 use slowstart::units::{Instant, Span};
 use std::cmp::Reverse;
@@ -24,12 +24,12 @@ type Pending = u128;
 /// No event is pending.
 const IDLE: Pending = Pending::MAX;
 
-/// The kind of packet that the path distinguishes.
-fn kind(s: &Segment) -> Kind {
-    if s.len > 0 {
+/// The kind of packet that the path distinguishes, by its payload and flags.
+fn kind(len: u32, flags: u8) -> Kind {
+    if len > 0 {
         return Kind::Data;
     }
-    match (s.has(SYN), s.has(ACK), s.has(FIN)) {
+    match (flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
         (true, false, _) => Kind::Syn,
         (true, true, _) => Kind::SynAck,
         (_, _, true) => Kind::Fin,
@@ -83,6 +83,18 @@ impl Packet {
 
     pub(super) fn ecn(&self) -> Ecn {
         Ecn::from_bits((self.rest >> 40) as u8)
+    }
+
+    /// What the path takes it for.
+    pub(super) fn kind(&self) -> Kind {
+        kind(self.len(), self.flags())
+    }
+
+    /// Sets or clears PSH.
+    #[inline]
+    pub(super) fn set_push(&mut self, push: bool) {
+        const BIT: u64 = (PSH as u64) << 32;
+        self.rest = self.rest & !BIT | if push { BIT } else { 0 };
     }
 
     pub(super) fn set_ecn(&mut self, ecn: Ecn) {
@@ -181,7 +193,7 @@ impl Wire for PacketSink<'_> {
     #[inline(always)]
     fn put_train(&mut self, s: &Segment, n: u32) {
         let Origin { line, flow, end, is_sender, captured } = *self.from;
-        let kind = kind(s);
+        let kind = kind(s.len, s.flags);
         let is_data = is_sender && kind == Kind::Data;
         self.data += if is_data { u64::from(n) } else { 0 };
         let info = PacketInfo { bytes: s.wire(), flow: flow.0, kind, ecn: s.ecn };
@@ -198,19 +210,22 @@ impl Wire for PacketSink<'_> {
         let queue = &mut self.net.lines[line.index()];
         let extra = self.net.extra[line.pair()];
         let idle = queue.line.is_empty();
-        for _ in 0..n {
+        let pushes = s.has(PSH);
+        for left in (0..n).rev() {
+            packet.set_push(pushes && left == 0);
             match direction.pass_simple(now, &info) {
                 Ok(at) => {
                     if packet.has_segment() {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
+                            flags: packet.flags(),
                             rate_request: direction.grant(s.rate_request),
                             ..*s
                         });
                     }
                     queue.line.push(at + extra, packet);
                 }
-                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d) }),
+                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d, kind) }),
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
@@ -227,7 +242,7 @@ impl PacketSink<'_> {
     #[inline(never)]
     fn put_special_train(&mut self, queued: Queued, s: Segment, n: u32) {
         let Origin { flow, end, .. } = *self.from;
-        let info = PacketInfo { bytes: s.wire(), flow: flow.0, kind: kind(&s), ecn: s.ecn };
+        let info = PacketInfo { bytes: s.wire(), flow: flow.0, kind: kind(s.len, s.flags), ecn: s.ecn };
         let direction = leaving(&mut self.net.path, end);
         if direction.has_discipline() {
             return self.net.enqueue_train(end, &info, queued, s, n);
@@ -239,7 +254,8 @@ impl PacketSink<'_> {
         let idle = queue.line.is_empty();
         let disorders = direction.disorders();
         let first = if disorders { queue.line.next() } else { None };
-        for _ in 0..n {
+        for left in (0..n).rev() {
+            packet.set_push(s.has(PSH) && left == 0);
             match direction.pass(now, &info) {
                 Ok(at) => {
                     let at = at + extra;
@@ -252,8 +268,13 @@ impl PacketSink<'_> {
                     }
                     if disorders {
                         let granted = direction.grant(s.rate_request);
-                        let segment =
-                            Segment { seq: packet.seq, ecn: packet.ecn(), rate_request: granted, ..s };
+                        let segment = Segment {
+                            seq: packet.seq,
+                            flags: packet.flags(),
+                            ecn: packet.ecn(),
+                            rate_request: granted,
+                            ..s
+                        };
                         for _ in 0..=u32::from(direction.draws_copy()) {
                             queue.insert(at, packet, &segment);
                         }
@@ -263,6 +284,7 @@ impl PacketSink<'_> {
                     if packet.has_segment() {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
+                            flags: packet.flags(),
                             ecn: packet.ecn(),
                             rate_request: direction.grant(s.rate_request),
                             ..s
@@ -270,7 +292,7 @@ impl PacketSink<'_> {
                     }
                     queue.line.push(at, packet);
                 }
-                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d) }),
+                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d, kind) }),
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
@@ -485,11 +507,8 @@ impl Net {
     #[cold]
     fn capture_departure(&mut self, flow: FlowId, end: End, s: Segment, n: u32) {
         let (at, flow, end) = (self.now, flow.0, end as u8);
-        // rustc 1.95 rejects a struct update from a value that the closure owns.
-        let s = &s;
-        let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {
-            packets.extend(train.map(|segment| CapturedPacket { at, flow, end, leaves: true, segment }));
+            packets.extend(s.train(n).map(|segment| CapturedPacket { at, flow, end, leaves: true, segment }));
         }
     }
 

@@ -5,8 +5,8 @@ use super::id::{FlowId, LineId};
 use super::net::{Net, Packet, leaving};
 use crate::ends::PerEnd;
 use crate::path::queue::Departure;
-use crate::path::{Dropped, PacketInfo};
-use crate::tcp::segment::Segment;
+use crate::path::{Dropped, Kind, PacketInfo};
+use crate::tcp::segment::{PSH, Segment};
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct Fate {
 /// What the path may do to a packet, apart from delaying it.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum What {
-    Dropped(Dropped),
+    Dropped(Dropped, Kind),
     /// It waited longer than any packet of its flow before.
     Waited(Span),
 }
@@ -145,10 +145,11 @@ impl Net {
         n: u32,
     ) {
         let mut departures = std::mem::take(&mut self.waiting.departures);
-        for _ in 0..n {
+        for left in (0..n).rev() {
+            queued.packet.set_push(s.has(PSH) && left == 0);
             let direction = leaving(&mut self.path, end);
             let rate_request = direction.grant(s.rate_request);
-            let segment = Segment { seq: queued.packet.seq, rate_request, ..s };
+            let segment = Segment { seq: queued.packet.seq, flags: queued.packet.flags(), rate_request, ..s };
             let id = self.waiting.insert(queued, &segment);
             self.lines[queued.line.index()].queued += 1;
             if direction.has_host_queue() {
@@ -187,7 +188,7 @@ impl Net {
             packet.set_ecn(d.ecn);
             match d.outcome {
                 Ok(at) => self.enter_line(line, at, packet, d.id),
-                Err(dropped) => record(What::Dropped(dropped)),
+                Err(dropped) => record(What::Dropped(dropped, packet.kind())),
             }
             self.lines[line.index()].queued -= 1;
             self.waiting.free.push(d.id);

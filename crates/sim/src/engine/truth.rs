@@ -19,8 +19,12 @@ pub struct Truth {
     /// Bytes that arrived in the current [`BIN`], and when that bin ends.
     bin: u32,
     bin_ends: Instant,
-    /// When the bytes in flight of all flows of this direction first reached the capacity of the path.
+    /// When the bytes in flight of all flows of this direction first reached the capacity that the path had
+    /// then. If the delay of the path has risen since, so that they no longer did when the startup ended, when
+    /// they did after that.
     pub capacity: Option<Instant>,
+    /// The round-trip time of the path at `capacity`.
+    pub(super) capacity_rtt: Span,
     /// Drops and delays of this flow from [`FlowSpec::impact_from`](super::FlowSpec::impact_from) on, if that
     /// is set.
     pub impact: Option<Box<Impact>>,
@@ -38,8 +42,11 @@ pub struct Truth {
     pub first_drop: Option<Instant>,
     /// When the sender first learned of a mark.
     pub first_mark: Option<Instant>,
-    /// When the sender first detected a loss, or timed out.
+    /// When the sender first detected a loss, or timed out, other than in vain.
     pub first_loss: Option<Instant>,
+    /// The loss episode under way, or the last, began with `first_loss`; and it is over.
+    first_episode: bool,
+    episode_over: bool,
     /// Number of data packets dropped by the path.
     pub dropped: u64,
     /// Number of dropped packets that were sent before the startup ended.
@@ -61,6 +68,23 @@ impl Truth {
     pub(super) fn new(impact_from: Option<Instant>) -> Self {
         let impact = impact_from.map(|from| Box::new(Impact { from, dropped: 0, counts: [0; 256] }));
         Self { impact, ..Self::default() }
+    }
+
+    /// The sender detects a loss, or times out.
+    pub(super) fn learn_of_loss(&mut self, now: Instant) {
+        if self.first_loss.is_none() {
+            self.first_loss = Some(now);
+            self.first_episode = true;
+        } else if self.episode_over {
+            self.first_episode = false;
+        }
+        self.episode_over = false;
+    }
+
+    /// A loss episode is over, or proves to have been none (`undone`), maybe after its end.
+    pub(super) fn end_episode(&mut self, undone: bool) {
+        self.first_loss = self.first_loss.filter(|_| !(undone && self.first_episode));
+        self.episode_over = true;
     }
 
     /// Counts `bytes` that arrive at `now` at the receiver of a flow that began at `start`.
@@ -191,5 +215,32 @@ impl OneWay {
         if min_rtt != self.min_rtts.back().map_or(self.min_rtt, |last| last.1) {
             self.min_rtts.push_back((now, min_rtt));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_that_was_none_is_taken_back_and_others_stay() {
+        let known = |events: &[(u64, Option<bool>)]| {
+            let mut t = Truth::new(None);
+            for (at, ends) in events {
+                match ends {
+                    None => t.learn_of_loss(Instant(*at)),
+                    Some(undone) => t.end_episode(*undone),
+                }
+            }
+            t.first_loss.map(|at| at.0)
+        };
+        let (loss, over, undone) = (None, Some(false), Some(true));
+        assert_eq!(known(&[(1, loss), (2, undone)]), None);
+        assert_eq!(known(&[(1, loss), (2, undone), (3, loss), (4, over)]), Some(3));
+        // A timeout in an episode is part of it.
+        assert_eq!(known(&[(1, loss), (2, loss), (3, undone)]), None);
+        // Reported by duplicates after its end.
+        assert_eq!(known(&[(1, loss), (2, over), (3, undone)]), None);
+        assert_eq!(known(&[(1, loss), (2, over), (3, loss), (4, undone)]), Some(1));
     }
 }

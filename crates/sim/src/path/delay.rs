@@ -77,6 +77,11 @@ impl Delay {
         self.last = self.last.max(now + self.course.at(now));
         self.last
     }
+
+    /// The delay of a packet that comes at `at`, if none before it holds it back.
+    pub(super) fn at(&self, at: Instant) -> Span {
+        self.course.at(at)
+    }
 }
 
 /// A delay drawn for each packet, uniform from none to the most; a packet does not overtake the one before.

@@ -403,6 +403,15 @@ impl Direction {
         self.propagation
     }
 
+    /// Returns the delay of the direction itself at `at`, without queues and what is drawn for each packet.
+    pub fn delay_at(&self, at: Instant) -> Span {
+        let varies = self.beyond.iter().filter_map(|e| match e {
+            Element::Delay(delay) => Some(delay.at(at)),
+            _ => None,
+        });
+        self.propagation + varies.fold(Span::ZERO, |sum, d| sum + d)
+    }
+
     /// Returns true if an ACK replaces an older one that waits for the same release (RFC 3449 §5.2.1).
     pub fn filters_acks(&self) -> bool {
         self.filters
@@ -494,6 +503,11 @@ pub struct Path {
 }
 
 impl Path {
+    /// Returns the round-trip time of the path at `at`, without queues and what is drawn for each packet.
+    pub fn rtt_at(&self, at: Instant) -> Span {
+        self.forward.delay_at(at) + self.back.delay_at(at)
+    }
+
     /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight
     /// that fills the path. Where the rate is constant it does not depend on `now`.
     pub fn bytes_per_rtt(&self, now: Instant, rtt: Span) -> Bytes {

@@ -7,7 +7,7 @@
 //! first segment has passed.
 //!
 //! Departs from Linux:
-//! - PSH does not end a merge: here each data segment carries it, in Linux the last one that was written;
+//! - PSH does not end a merge;
 //! - the time runs from the first segment (as with `napi_defer_hard_irqs`, or as an interrupt is delayed);
 //!   the end of a poll for another reason does not end a merge;
 //! - a segment without data is passed to TCP at once, after the held segment.
@@ -68,6 +68,7 @@ impl Gro {
             && held.ecn_option() == s.ecn_option();
         if joins {
             held.len += s.len;
+            held.flags |= s.flags & PSH;
             if s.len < self.full || held.len + self.full > self.most {
                 self.due = now;
             }

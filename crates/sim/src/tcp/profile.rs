@@ -109,6 +109,9 @@ pub struct Profile {
     pub ack: AckRule,
     /// Acknowledgements it sends at once at the start.
     pub quick: u32,
+    /// The end of a burst or of a write (PSH) is acknowledged when the application has read it
+    /// (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`; since Linux 6.6 for full segments too).
+    pub ack_pushed: bool,
     /// Acknowledgements of what lies beyond a hole go together, up to a millisecond apart
     /// (`tcp_comp_sack_delay_ns`).
     pub compress_acks: bool,
@@ -183,6 +186,7 @@ impl Profile {
         idle_restart: true,
         ack: AckRule::QuickThenDelayed,
         quick: 16,
+        ack_pushed: true,
         compress_acks: true,
         delack: Span::millis(40),
         gro: 0,
@@ -232,6 +236,7 @@ impl Profile {
         // it does.
         autotune: false,
         rack: false,
+        ack_pushed: false,
         tlp: false,
         prr: false,
         // tcp_frto is off by default before 2.6.24.
@@ -262,6 +267,7 @@ impl Profile {
         gating: false,
         tso: 0,
         ack: AckRule::Each,
+        ack_pushed: false,
         compress_acks: false,
         autotune: false,
         rmem: Bytes(1 << 30),
@@ -286,6 +292,7 @@ impl Profile {
         // Its receiver acknowledges the first segment at once, then every second.
         ack: AckRule::QuickThenDelayed,
         quick: 1,
+        ack_pushed: false,
         compress_acks: false,
         delack: Span::millis(200),
         autotune: false,
@@ -311,6 +318,7 @@ impl Profile {
         frto: false,
         tsq: None,
         ack: AckRule::Each,
+        ack_pushed: false,
         compress_acks: false,
         rto_lost_syn: Span::secs(1),
         autotune: false,
@@ -522,6 +530,12 @@ impl Profile {
             expects: "a number of acknowledgements",
             about: "ACKs that the receiver sends at once at the start.",
             set: |p, v| number(v, 0, u32::MAX).map(|n| p.quick = n),
+        },
+        Knob {
+            name: "ack_pushed",
+            expects: "on or off",
+            about: "The end of a burst or of a write is acknowledged at once.",
+            set: |p, v| bool::read(v).map(|on| p.ack_pushed = on),
         },
         Knob {
             name: "compress_acks",

@@ -58,6 +58,8 @@ pub struct Receiver {
     autotune: bool,
     /// True if `out_of_order` is not empty.
     has_holes: bool,
+    /// Data that pushes is acknowledged at once, as the application reads all of it.
+    acks_pushed: bool,
     mss: u32,
     clamp: u64,
     delay: Span,
@@ -102,6 +104,7 @@ impl Receiver {
             next: 1,
             out_of_order: Ranges::default(),
             has_holes: false,
+            acks_pushed: p.ack_pushed && p.read_rate.is_none(),
             blocks: [(0, 0); BLOCKS],
             block_count: 0,
             dsack_pending: false,
@@ -202,7 +205,7 @@ impl Receiver {
         }
     }
 
-    /// Processes data `from..to` (a FIN counts as one) with timestamp `stamp`.
+    /// Processes data `from..to` (a FIN counts as one) with timestamp `stamp`; `push` if it pushes (PSH).
     #[allow(clippy::inline_always, reason = "each packet of data passes here")]
     #[inline(always)]
     pub fn on_data(
@@ -210,7 +213,7 @@ impl Receiver {
         now: Instant,
         from: u64,
         to: u64,
-        fin: bool,
+        (fin, push): (bool, bool),
         stamp: Option<u32>,
     ) -> AckDecision {
         self.update_echo(from, stamp);
@@ -236,7 +239,7 @@ impl Receiver {
         }
         self.right_size(now);
         self.grow_window(to - from);
-        if fin { AckDecision::Now } else { self.ack_decision_in_order(now) }
+        if fin { AckDecision::Now } else { self.ack_decision_in_order(now, push) }
     }
 
     /// Data in order may fill the first hole.
@@ -254,11 +257,11 @@ impl Receiver {
         AckDecision::Now
     }
 
-    fn ack_decision_in_order(&mut self, now: Instant) -> AckDecision {
+    fn ack_decision_in_order(&mut self, now: Instant, push: bool) -> AckDecision {
         let due = match self.rule {
             AckRule::Each => true,
             AckRule::QuickThenDelayed | AckRule::Delayed => {
-                self.quick > 0 || self.next - self.acked > u64::from(self.mss)
+                self.quick > 0 || self.next - self.acked > u64::from(self.mss) || (push && self.acks_pushed)
             }
         };
         if due {
@@ -417,12 +420,13 @@ impl Receiver {
     }
 
     /// Grows the window by two segments for each that arrives, or by twice the `len` bytes of several merged
-    /// into one, up to the limit of right-sizing (`tcp_grow_window`). While it grows, data is acknowledged at
-    /// once.
+    /// into one, up to the limit of right-sizing less the space that they take themselves (`tcp_grow_window`).
+    /// While it grows, data is acknowledged at once.
     #[inline]
     fn grow_window(&mut self, len: u64) {
-        if self.window < self.clamp {
-            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.clamp);
+        let limit = self.clamp.saturating_sub(len);
+        if self.window < limit {
+            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(limit);
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }

@@ -91,6 +91,16 @@ impl Segment {
         Numbers { seq, ack, len, window, flags, timestamp }
     }
 
+    /// Returns the segments of a [train](Wire::put_train) of `n`, of which this is the first.
+    pub fn train(&self, n: u32) -> impl Iterator<Item = Self> {
+        // rustc 1.95 rejects a struct update from a value that the closure owns.
+        (1..=n).map(move |i| Self {
+            seq: self.seq.wrapping_add((i - 1) * self.len),
+            flags: if i < n { self.flags & !PSH } else { self.flags },
+            ..*self
+        })
+    }
+
     /// True if all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
@@ -164,7 +174,7 @@ impl Segment {
 /// A destination for the segments that an endpoint sends.
 pub trait Wire {
     /// Sends a train of `n` segments: `s`, and those that follow it in sequence with the same length and
-    /// header.
+    /// header, but for PSH, which is that of the last.
     fn put_train(&mut self, s: &Segment, n: u32);
 
     /// Sends one segment; it leaves in the order of calls.
@@ -176,7 +186,7 @@ pub trait Wire {
 
 impl Wire for Vec<Segment> {
     fn put_train(&mut self, s: &Segment, n: u32) {
-        self.extend((0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s }));
+        self.extend(s.train(n));
     }
 }
 

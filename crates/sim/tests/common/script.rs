@@ -64,6 +64,8 @@ pub(crate) struct Script {
     copies: Vec<(Instant, Instant)>,
     /// Bytes that the peer has sent.
     pub(crate) peer_next: u64,
+    /// Flags of the peer's data beside ACK.
+    pub(crate) peer_flags: u8,
 }
 
 impl Script {
@@ -81,6 +83,7 @@ impl Script {
             left: Vec::new(),
             copies: Vec::new(),
             peer_next: 0,
+            peer_flags: 0,
         }
     }
 
@@ -244,6 +247,7 @@ impl Script {
             let mut s = self.bare(1);
             s.seq = PEER_ISN.wrapping_add(1 + (n * self.mss) as u32);
             s.len = self.mss as u32;
+            s.flags |= self.peer_flags;
             s.timestamp = self.stamp(milliseconds(self.now));
             self.receive(&s);
             self.peer_next = self.peer_next.max((n + 1) * self.mss);

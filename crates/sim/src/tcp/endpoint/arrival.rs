@@ -4,7 +4,7 @@ use super::{CHALLENGE_INTERVAL, Endpoint, State};
 use crate::tcp::accecn::LATEST;
 use crate::tcp::ecn::{Feedback, Prompt};
 use crate::tcp::receiver::AckDecision;
-use crate::tcp::segment::{self, ACK, FIN, Numbers, RST, SYN, Segment, Wire};
+use crate::tcp::segment::{self, ACK, FIN, Numbers, PSH, RST, SYN, Segment, Wire};
 use crate::tcp::sender::Incoming;
 use slowstart::control::Controller;
 use slowstart::units::Instant;
@@ -154,7 +154,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             if !plain {
                 self.rx.read_slowly(now);
             }
-            answer = self.rx.on_data(now, from, from + span, fin, stamp);
+            answer = self.rx.on_data(now, from, from + span, (fin, s.flags & PSH != 0), stamp);
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.sample_rtt(now, echo);
             }

@@ -86,7 +86,7 @@ impl Header {
     fn segment(&self, c: &Outgoing) -> Segment {
         let flags = match *c {
             Outgoing { fin: true, .. } => ACK | FIN,
-            Outgoing { len: 1.., .. } => ACK | PSH,
+            Outgoing { len: 1.., push: true, .. } => ACK | PSH,
             _ => ACK,
         };
         let ecn = self.ect[usize::from(c.len == 0) << 1 | usize::from(c.retransmission)];
@@ -98,7 +98,8 @@ impl Header {
     #[inline(never)]
     fn send_with_cwr(&self, now: Instant, rx: &mut Receiver, held: bool, c: &Outgoing, out: &mut impl Wire) {
         let (s, n) = (self.segment(c), c.times);
-        self.send_train(now, rx, held, Segment { flags: s.flags | CWR, ..s }, 1, out);
+        let push = if n > 1 { 0 } else { s.flags & PSH };
+        self.send_train(now, rx, held, Segment { flags: s.flags & !PSH | push | CWR, ..s }, 1, out);
         if n > 1 {
             self.send_train(now, rx, false, Segment { seq: s.seq.wrapping_add(s.len), ..s }, n - 1, out);
         }

@@ -36,7 +36,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
         // Recovery may have ended before its duplicates were reported (tcp_try_undo_dsack). Other segments
         // marked lost stay so.
-        if self.phase != Phase::Loss && self.may_undo(None) {
+        if self.phase != Phase::Loss && self.resent_in_vain() {
             self.rack.undone();
             self.end_episode(now, true);
         }

@@ -36,6 +36,9 @@ pub struct Outgoing {
     pub cwr: bool,
     /// Number of consecutive segments, of which this is the first.
     pub times: u32,
+    /// True if the last of them pushes (PSH): it ends what was written, or a burst of several, so that
+    /// receive offload hands it over (`__tcp_transmit_skb`).
+    pub push: bool,
 }
 
 /// An ACK, with offsets in place of sequence numbers.

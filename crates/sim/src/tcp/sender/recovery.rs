@@ -9,18 +9,25 @@ use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
 
 impl<C: Controller + Clone> Sender<C> {
-    /// True if every retransmission of the recovery proved unnecessary (`tcp_may_undo`).
+    /// True if the recovery proved unnecessary (`tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
+        self.resent_in_vain() || self.was_delayed(echo)
+    }
+
+    /// True if every retransmission of the recovery was reported as a duplicate.
+    pub(super) fn resent_in_vain(&self) -> bool {
         let undo = self.undo.as_ref().filter(|_| self.profile.undo);
-        undo.is_some_and(|u| u.open == Some(0)) || self.was_delayed(echo)
+        undo.is_some_and(|u| u.open == Some(0))
     }
 
     /// True if an ACK with this echo is for a segment that left before the first retransmission
-    /// (`tcp_packet_delayed`).
+    /// (`tcp_packet_delayed`). Before that has left, any ACK is, but one that ends a recovery without SACK.
     fn was_delayed(&self, echo: Option<u32>) -> bool {
         let undo = self.undo.as_ref().filter(|_| self.profile.undo);
-        let first = undo.and_then(|u| u.first);
-        echo.zip(first).is_some_and(|(e, f)| is_before(e, f))
+        undo.is_some_and(|u| match u.first {
+            Some(first) => echo.is_some_and(|e| is_before(e, first)),
+            None => self.profile.sack || self.board.una() < self.high,
+        })
     }
 
     /// The state machine of `tcp_fastretrans_alert`.
@@ -133,6 +140,7 @@ impl<C: Controller + Clone> Sender<C> {
             self.signal_congestion(now, Signal::Loss, true, Lost::default());
             let change = self.control.on_recovered(&self.facts(now), &Recovery::default());
             self.apply_change(now, change);
+            self.push_event(now, Event::Recovered { undone: false });
         }
     }
 

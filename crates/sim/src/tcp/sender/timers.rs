@@ -60,13 +60,24 @@ impl<C: Controller + Clone> Sender<C> {
                 retransmission: true,
                 cwr: false,
                 times: 1,
+                push: false,
             });
             return;
         }
         let cwnd = self.cwnd_bytes;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
-        out(Outgoing { start: self.next, len, fin: false, retransmission: false, cwr: false, times: 1 });
-        self.next += u64::from(len);
+        let end = self.next + u64::from(len);
+        let push = end == self.end;
+        out(Outgoing {
+            start: self.next,
+            len,
+            fin: false,
+            retransmission: false,
+            cwr: false,
+            times: 1,
+            push,
+        });
+        self.next = end;
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         self.on_segment_sent(facts.as_mut(), n);
         self.set_timer(Timer::Retransmit, now + self.rtt.rto());

@@ -274,7 +274,7 @@ impl<C: Controller + Clone> Sender<C> {
         // Built once per burst, and only if the controller needs it.
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         let mut sent = 0;
-        for _ in 0..burst {
+        for i in 0..burst {
             let left = self.end - self.next.min(self.end);
             let room = self.send_limit().saturating_sub(self.next);
             let len = mss.min(left);
@@ -298,7 +298,10 @@ impl<C: Controller + Clone> Sender<C> {
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
             let cwr = self.ecn.cwr && len > 0;
-            out(Outgoing { start: self.next, len: len as u32, fin, retransmission: false, cwr, times: 1 });
+            let last = i + 1 == burst || len + mss.min(left - len) > room;
+            let push = len == left || (i > 0 && last);
+            let len = len as u32;
+            out(Outgoing { start: self.next, len, fin, retransmission: false, cwr, times: 1, push });
             self.ecn.cwr &= !cwr;
             self.next += span;
             sent += span;
@@ -314,8 +317,10 @@ impl<C: Controller + Clone> Sender<C> {
         let len = self.profile.mss;
         self.board.send_train(now, self.next, len as u16, n, self.cwnd_bytes, app_limited);
         let cwr = std::mem::take(&mut self.ecn.cwr);
-        out(Outgoing { start: self.next, len, fin: false, retransmission: false, cwr, times: n });
-        self.next += u64::from(n) * u64::from(len);
+        let end = self.next + u64::from(n) * u64::from(len);
+        let push = n > 1 || end == self.end;
+        out(Outgoing { start: self.next, len, fin: false, retransmission: false, cwr, times: n, push });
+        self.next = end;
         self.counters.packets += u64::from(n);
         if let Some(p) = &mut self.prr {
             p.sent += u64::from(n);
@@ -358,6 +363,7 @@ impl<C: Controller + Clone> Sender<C> {
         let (start, len) = self.board.resend(now, n, self.cwnd_bytes);
         self.rack.resent(n, now);
         let fin = self.closed && self.end == start;
+        let push = start + u64::from(len) == self.end;
         out(Outgoing {
             start,
             len: if fin { 0 } else { u32::from(len) },
@@ -365,6 +371,7 @@ impl<C: Controller + Clone> Sender<C> {
             retransmission: true,
             cwr: false,
             times: 1,
+            push,
         });
         self.counters.retransmitted += 1;
         if let Some(u) = &mut self.undo {

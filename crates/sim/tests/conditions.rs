@@ -1,0 +1,89 @@
+//! What rows and events say where the network reorders, its delay steps, or a handshake packet is lost.
+
+mod common;
+
+use common::{engine, run, sized};
+use slowstart::step::Exit;
+use slowstart::units::{Instant, Span};
+use slowstart_sim::engine::{Engine, Sampling};
+use slowstart_sim::path::PathSpec;
+use slowstart_sim::tcp::profile::Profile;
+
+/// Flights of 10, 20 and 40 segments: 100 kB are here after three round trips and the transmission of the last
+/// flight, and no segment of them waits for a delayed ACK, as on a live kernel with either buffer (0.211 s).
+#[test]
+fn a_hundred_kilobytes_take_four_round_trips() {
+    for first in ["131072", "1048576"] {
+        let profile = common::with(Profile::LINUX_6_18, &[("rmem_first", first)]);
+        let e =
+            run("rate=50Mbit rtt=50ms queue=1bdp", vec![sized("hystart", profile, 100_000)], Span::secs(2));
+        let took = e.flows[0].truth.completed.expect("complete");
+        assert!((209..213).contains(&(took.0 / 1_000_000)), "{first}: {} us", took.0 / 1000);
+    }
+}
+
+/// Two routes, one of them 10 or 30 ms longer: nothing is dropped, so no startup leaves by a loss, and no loss is
+/// known, though segments are sent again.
+#[test]
+fn what_was_only_late_is_no_loss() {
+    for (startup, profile, later) in [
+        ("rapid-start", Profile::LINUX_6_18_FQ, "10ms"),
+        ("c4", Profile::LINUX_6_18_FQ, "10ms"),
+        ("hystart", Profile::LINUX_6_18, "30ms"),
+    ] {
+        let path = format!("rate=100Mbit rtt=40ms queue=10bdp second_route=20%,{later}");
+        let spec = PathSpec::load(&path, None).expect("a path");
+        let mut resent = 0;
+        for seed in 1..=12 {
+            let flows = vec![sized(startup, profile, 2_000_000)];
+            let mut e = Engine::new(spec.build(seed), flows, seed, Sampling::Off, false);
+            e.run(Instant::ZERO + Span::secs(5));
+            let (t, tx) = (&e.flows[0].truth, &e.flows[0].ends[e.flows[0].sender()].tx);
+            assert_eq!((e.dropped, t.first_loss), (0, None), "{startup}, seed {seed}");
+            assert_ne!(t.exit.map(|x| x.why), Some(Exit::Loss), "{startup}, seed {seed}");
+            resent += tx.counters.retransmitted;
+        }
+        assert!(resent > 0, "{startup}: the path does not reorder enough for this test");
+    }
+}
+
+/// The delay of the path rises from 5 to 200 ms when it has been filled, 40 ms after the beginning, and stays: when
+/// the first loss ends slow start, the path holds more than was ever in flight.
+#[test]
+fn capacity_is_that_of_the_path_at_the_exit() {
+    let file = std::env::temp_dir().join(format!("slowstart-step-{}.delay", std::process::id()));
+    // One-way, a line for 10 ms.
+    std::fs::write(&file, "5\n".repeat(4) + &"200\n".repeat(2000)).expect("written");
+    let path = |delay: &str| format!("rate=20Mbit {delay} queue=1bdp");
+    let step = path(&format!("delay_trace={} trace_start=0", file.display()));
+    let capacity = |path: &str| {
+        let mut e = engine(path, vec![sized("standard", Profile::LINUX_6_18, 20_000_000)]);
+        e.run_until(Instant::ZERO + Span::secs(20), |e| e.flows[0].truth.exit.is_some());
+        let t = &e.flows[0].truth;
+        (t.exit.expect("an exit").detected_at, t.capacity)
+    };
+    let (left, full) = capacity(&step);
+    std::fs::remove_file(&file).expect("removed");
+    assert!(full.is_none(), "it left at {left:?}, full at {full:?}");
+    let (left, full) = capacity(&path("rtt=10ms"));
+    assert!(full.is_some_and(|full| full < left), "{left:?} {full:?}");
+}
+
+/// The SYN-ACK is lost after half a round trip, and the SYN comes again after a second.
+#[test]
+fn a_lost_syn_ack_is_in_the_trace() {
+    let spec = PathSpec::load("rate=10Mbit rtt=40ms queue=1bdp drop_synack=1", None).expect("a path");
+    let flows = vec![sized("hystart", Profile::LINUX_6_18, 100_000)];
+    let mut e = Engine::new(spec.build(1), flows, 1, Sampling::EachAck, false);
+    e.run(Instant::ZERO + Span::secs(3));
+    let told: Vec<(u64, &str)> = e
+        .trace
+        .events
+        .iter()
+        .filter(|e| e.what == "handshake")
+        .map(|e| ((e.at.0 + 500_000) / 1_000_000, e.why.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(told[..3], [(20, "SYN-ACK lost"), (1000, "SYN sent again"), (1020, "SYN-ACK sent again")]);
+    // The first sample is not the SYN's.
+    assert!(e.trace.samples[0].time_s > 1.06, "{}", e.trace.samples[0].time_s);
+}
