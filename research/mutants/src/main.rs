@@ -1,0 +1,207 @@
+//! How many mutants of each startup the vectors for ports find.
+//!
+//! ```sh
+//! slowstart vectors > target/vectors.jsonl
+//! cargo run -p slowstart-mutants -- crates/slowstart target/vectors.jsonl target/mutants
+//! ```
+//!
+//! Copies the core, plants every mutant of its startups into the copy behind a switch, drops those that do not
+//! compile, and plays the vectors against each, as one would against a port. Prints the table of
+//! `docs/evidence/vectors.md`, and the survivors.
+
+mod mutate;
+
+use mutate::{Mutant, Planted};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What plays the vectors against a mutant; compiled against the copy.
+const CHECK: &str = include_str!("../check/src/main.rs");
+
+/// The switch: which mutant is on, and how often one was asked for, so that a loop that a mutant made endless
+/// ends.
+const SWITCH: &str = "
+#[doc(hidden)]
+pub mod mutant {
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+    pub static ON: AtomicU32 = AtomicU32::new(0);
+    pub static ASKED: AtomicU64 = AtomicU64::new(0);
+    pub fn is(n: u32) -> bool {
+        if ON.load(Relaxed) != n { return false; }
+        assert!(ASKED.fetch_add(1, Relaxed) < 30_000_000, \"it does not end\");
+        true
+    }
+}
+";
+
+/// Files of the core with rules of startups.
+const SOURCES: [&str; 3] = ["src/startup", "src/bbr", "src/round.rs"];
+/// Files without rules.
+const LEFT_OUT: [&str; 3] = ["mod.rs", "foreign.rs", "not_implemented.rs"];
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [core, vectors, out] = args.as_slice() else {
+        return Err("usage: slowstart-mutants CORE VECTORS OUT".into());
+    };
+    let (core, out) = (Path::new(core), Path::new(out));
+    let files = sources(core)?;
+    let mut dropped = BTreeSet::new();
+    let planted = loop {
+        let planted = plant(core, out, &files, &dropped)?;
+        let bad = rejected(out, &planted)?;
+        if bad.is_empty() {
+            break planted;
+        }
+        eprintln!("{} mutants do not compile", bad.len());
+        dropped.extend(bad);
+    };
+    let survivors = survivors(out, Path::new(vectors), &planted)?;
+    print!("{}", report(&planted, &survivors));
+    Ok(())
+}
+
+/// The files to mutate, relative to the core.
+fn sources(core: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut open: Vec<PathBuf> = SOURCES.iter().map(PathBuf::from).collect();
+    while let Some(path) = open.pop() {
+        if core.join(&path).is_dir() {
+            for entry in fs::read_dir(core.join(&path))? {
+                open.push(path.join(entry?.file_name()));
+            }
+        } else if !LEFT_OUT.iter().any(|name| path.ends_with(name)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes the copy with all mutants but those dropped.
+fn plant(core: &Path, out: &Path, files: &[PathBuf], dropped: &BTreeSet<Mutant>) -> Outcome<Vec<Planted>> {
+    copy(&core.join("src"), &out.join("core/src"))?;
+    let lib = fs::read_to_string(core.join("src/lib.rs"))?;
+    let lib = lib.replace("#[doc = include_str!(\"../README.md\")]", "");
+    write(&out.join("core/src/lib.rs"), &format!("{lib}{SWITCH}"))?;
+    let manifest = "[package]\nname = \"slowstart\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[features]\nforeign = []\n";
+    write(&out.join("core/Cargo.toml"), manifest)?;
+    write(&out.join("check/src/main.rs"), CHECK)?;
+    let manifest = "[package]\nname = \"check\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+        [dependencies]\nslowstart = { path = \"../core\" }\nserde_json = \"1\"\n\
+        [profile.dev]\nopt-level = 1\ndebug = false\noverflow-checks = true\n[workspace]\n";
+    write(&out.join("check/Cargo.toml"), manifest)?;
+    let mut planted = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(core.join(file))?;
+        let name = file.to_string_lossy().into_owned();
+        let (text, mut new) = mutate::plant(&name, &text, planted.len() as u32 + 1, dropped)?;
+        write(&out.join("core").join(file), &text)?;
+        planted.append(&mut new);
+    }
+    Ok(planted)
+}
+
+/// Writes a file unless it has this text already.
+fn write(path: &Path, text: &str) -> Outcome<()> {
+    if fs::read_to_string(path).is_ok_and(|have| have == text) {
+        return Ok(());
+    }
+    fs::create_dir_all(path.parent().ok_or("a file is in a folder")?)?;
+    Ok(fs::write(path, text)?)
+}
+
+fn copy(from: &Path, to: &Path) -> Outcome<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            write(&to, &fs::read_to_string(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Mutants in whose lines the compiler found an error.
+fn rejected(out: &Path, planted: &[Planted]) -> Outcome<BTreeSet<Mutant>> {
+    let cargo = Command::new("cargo")
+        .args(["build", "--quiet", "--message-format=json"])
+        .current_dir(out.join("check"))
+        .env("RUSTFLAGS", "-Awarnings")
+        .output()?;
+    let mut bad = BTreeSet::new();
+    let mut others = String::new();
+    for line in String::from_utf8_lossy(&cargo.stdout).lines() {
+        let message: Value = serde_json::from_str(line)?;
+        let message = &message["message"];
+        if message["level"] != "error" {
+            continue;
+        }
+        let spans = message["spans"].as_array().map_or(&[][..], Vec::as_slice);
+        let lines = spans.iter().filter_map(|s| Some((s["file_name"].as_str()?, s["line_start"].as_u64()?)));
+        let lines: Vec<(&str, u64)> = lines.collect();
+        let here = |p: &&Planted| {
+            lines.iter().any(|(file, line)| file.ends_with(&p.mutant.file) && *line == p.at_line)
+        };
+        let found: Vec<&Planted> = planted.iter().filter(here).collect();
+        if found.is_empty() {
+            let _ = writeln!(others, "{}", message["rendered"].as_str().unwrap_or_default());
+        }
+        bad.extend(found.iter().map(|p| p.mutant.clone()));
+    }
+    if bad.is_empty() && !cargo.status.success() {
+        return Err(format!("{others}\n{}", String::from_utf8_lossy(&cargo.stderr)).into());
+    }
+    Ok(bad)
+}
+
+/// Plays the vectors against each mutant.
+fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeSet<u32>> {
+    let ids: String = planted.iter().fold(String::new(), |mut all, p| {
+        let _ = writeln!(all, "{} {}", p.id, p.mutant.file);
+        all
+    });
+    let list = out.join("mutants.txt");
+    fs::write(&list, ids)?;
+    let check = Command::new(out.join("check/target/debug/check")).arg(vectors).arg(&list).output()?;
+    if !check.status.success() {
+        return Err(String::from_utf8_lossy(&check.stderr).into());
+    }
+    fs::write(out.join("found.txt"), &check.stdout)?;
+    let found = String::from_utf8_lossy(&check.stdout).into_owned();
+    Ok(found.lines().filter_map(|l| l.strip_suffix(" -")?.parse().ok()).collect())
+}
+
+fn report(planted: &[Planted], survivors: &BTreeSet<u32>) -> String {
+    let mut files: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    for p in planted {
+        let (all, alive) = files.entry(&p.mutant.file).or_default();
+        *all += 1;
+        *alive += u32::from(survivors.contains(&p.id));
+    }
+    let mut text = String::from("| rules | mutants | killed | share |\n|---|--:|--:|--:|\n");
+    let mut row = |name: &str, all: u32, alive: u32| {
+        let share = f64::from(all - alive) * 100.0 / f64::from(all);
+        let _ = writeln!(text, "| {name} | {all} | {} | {share:.1} % |", all - alive);
+    };
+    for (file, (all, alive)) in &files {
+        row(&format!("`{}`", file.trim_start_matches("src/")), *all, *alive);
+    }
+    row("all", planted.len() as u32, survivors.len() as u32);
+    text.push_str("\n## Survivors\n\n");
+    for p in planted.iter().filter(|p| survivors.contains(&p.id)) {
+        let m = &p.mutant;
+        let _ =
+            writeln!(text, "- `{}:{}` `{}` -> `{}`", m.file.trim_start_matches("src/"), m.line, m.from, m.to);
+    }
+    text
+}
