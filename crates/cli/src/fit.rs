@@ -209,8 +209,9 @@ impl Results {
             (None, Some(samples)) => {
                 sampled::fit(samples).map(|(path, course)| (path, self.trace.then_some(course)))
             }
-            (None, None) => Err("found no packets and ACKs, expected a capture, a qlog with packets, a kernel log, or a result \
-                                 of iperf3 or nuttcp"
+            (None, None) => Err("found no packets and ACKs and no samples from the begin of the transfer on that state what was \
+                                 delivered, expected a capture, a qlog with packets, a kernel log, or such samples of ss, NDT7, \
+                                 tcp-info, iperf or nuttcp"
                 .to_string()),
         };
         let (path, course) = match fitted {
@@ -222,13 +223,13 @@ impl Results {
             version: env!("CARGO_PKG_VERSION"),
             file: &name,
             connection: row.connection,
-            bytes: row.bytes,
+            bytes: row.bytes.unwrap_or(0),
             vantage: &row.vantage,
             path: &path,
             inline: path.inline(),
         };
         let written = self.rows.write(&line);
         self.error = self.error.take().or(written.err());
-        self.fitted.push((row.bytes, Fitted { source, path }, course));
+        self.fitted.push((row.bytes.unwrap_or(0), Fitted { source, path }, course));
     }
 }

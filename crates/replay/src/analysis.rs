@@ -565,6 +565,7 @@ impl Analysis {
             last: self.last,
             delivered: self.delivered,
             peak_inflight: self.most,
+            no_path: None,
         }
     }
 }
@@ -631,6 +632,8 @@ pub struct Findings {
     /// The most that was sent and neither acknowledged nor taken for lost, in bytes; zero if the file has no
     /// sent packets.
     pub peak_inflight: Bytes,
+    /// Why its round-trip times are not those of the path; no path can then be fitted.
+    pub no_path: Option<NoExit>,
 }
 
 impl Findings {

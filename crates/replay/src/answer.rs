@@ -53,12 +53,9 @@ pub fn lead(t: &Transfer) -> String {
 pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     let unknown = || "unknown".to_string();
     let seconds = |s: Option<f64>| s.map_or_else(unknown, |s| format!("{} s", number(s)));
-    let rate = t.bytes as f64 * 8.0 / t.duration_s / 1e6;
-    let rate = if rate.is_finite() { format!(", {} Mbit/s", number(rate)) } else { String::new() };
-    let again = match t.source {
-        Source::TcpProbe => String::new(),
-        _ => format!(", {} packets retransmitted", number(t.retransmitted_packets as f64)),
-    };
+    let again = t.retransmitted_packets.map_or("retransmissions unknown".to_string(), |n| {
+        format!("{} packets retransmitted", number(n as f64))
+    });
     let class = match (t.class, &t.unclear) {
         (ExitClass::Unknown, Some(why)) => format!("unknown: {why}"),
         (class, _) => class.name().to_string(),
@@ -66,11 +63,12 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     let cost = match (t.class, t.cost_s) {
         (ExitClass::Early, Some(c)) => format!("about {} s", number(c)),
         (ExitClass::ChokePoint | ExitClass::None, _) => "nothing".to_string(),
-        (ExitClass::Late, _) => format!("{} packets retransmitted", number(t.retransmitted_packets as f64)),
+        (ExitClass::Late, _) => again.clone(),
         _ => unknown(),
     };
     vec![
-        ("carried", format!("{} in {} s{rate}{again}", bytes(t.bytes), number(t.duration_s))),
+        ("carried", format!("{}, {again}", carried(t))),
+        ("congestion control", t.congestion_control.clone().unwrap_or_else(unknown)),
         ("minimum RTT", t.min_rtt_s.map_or_else(unknown, |r| format!("{} ms", number(r * 1e3)))),
         ("limited by", limited_by(t)),
         ("exit", class),
@@ -91,10 +89,18 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What the transfer carried, how long it took, and its rate.
+fn carried(t: &Transfer) -> String {
+    let Some(carried) = t.bytes else { return format!("unknown in {} s", number(t.duration_s)) };
+    let rate = carried as f64 * 8.0 / t.duration_s / 1e6;
+    let rate = if rate.is_finite() { format!(", {} Mbit/s", number(rate)) } else { String::new() };
+    format!("{} in {} s{rate}", bytes(carried), number(t.duration_s))
+}
+
 /// For how many seconds each thing other than cwnd limited the sender.
 fn limit_sums(t: &Transfer) -> BTreeMap<&str, f64> {
     let mut sums = BTreeMap::new();
-    for l in &t.limits {
+    for l in t.limits.iter().flatten() {
         *sums.entry(l.what.as_str()).or_default() += l.until_s - l.from_s;
     }
     sums
@@ -110,8 +116,7 @@ pub fn mostly_waited_for_data(t: &Transfer) -> bool {
 
 /// The shares of the time in which cwnd, and anything else, limited the sender.
 fn limited_by(t: &Transfer) -> String {
-    // Samples do not show it.
-    if t.packets == 0 || t.duration_s <= 0.0 || t.mostly_uncaptured() {
+    if t.limits.is_none() || t.duration_s <= 0.0 {
         return "unknown".to_string();
     }
     let sums = limit_sums(t);
@@ -120,7 +125,10 @@ fn limited_by(t: &Transfer) -> String {
         let what = if what == "idle" { "nothing to send (idle)" } else { what };
         format!("{what} {:.0} %", 100.0 * s / t.duration_s)
     };
-    let of_time = std::iter::once(("cwnd", rest)).chain(sums).map(share).collect::<Vec<_>>().join(", ");
+    // A capture without the SYN's window scale shows no receive window.
+    let hidden = t.source == Source::Capture && t.receive_window_bytes.is_none();
+    let window = if hidden { "cwnd or the receive window" } else { "cwnd" };
+    let of_time = std::iter::once((window, rest)).chain(sums).map(share).collect::<Vec<_>>().join(", ");
     format!("{of_time} of the time")
 }
 
@@ -136,18 +144,20 @@ fn with(t: &Transfer, e: &ExitRecord) -> String {
 
 /// What the connection did.
 fn did(t: &Transfer) -> String {
-    let rate = t.bytes as f64 * 8.0 / t.duration_s / 1e6;
-    let rate = if rate.is_finite() { format!(" ({} Mbit/s)", number(rate)) } else { String::new() };
     let rtt =
         t.min_rtt_s.map_or(String::new(), |r| format!(", with a minimum RTT of {} ms", number(r * 1e3)));
     let again = match t.retransmitted_packets {
-        // This source does not state it.
-        _ if t.source == Source::TcpProbe => String::new(),
-        0 => "; nothing was retransmitted".to_string(),
-        1 => "; 1 packet was retransmitted".to_string(),
-        n => format!("; {} packets were retransmitted", number(n as f64)),
+        None => String::new(),
+        Some(0) => "; nothing was retransmitted".to_string(),
+        Some(1) => "; 1 packet was retransmitted".to_string(),
+        Some(n) => format!("; {} packets were retransmitted", number(n as f64)),
     };
-    format!("It carried {} in {} s{rate}{rtt}{again}.", bytes(t.bytes), number(t.duration_s))
+    let done = match t.bytes {
+        Some(_) => format!("It carried {}", carried(t).replacen(", ", " (", 1)),
+        None => format!("It took {} s; what it carried is unknown", number(t.duration_s)),
+    };
+    let close = if done.contains(" (") { ")" } else { "" };
+    format!("{done}{close}{rtt}{again}.")
 }
 
 /// When and how it left slow start.
@@ -259,7 +269,9 @@ mod tests {
     fn transfer(class: ExitClass) -> Transfer {
         let exit = ExitRecord { time_s: 0.5, cwnd_bytes: 144_800, evidence: "a loss".to_string() };
         Transfer {
-            bytes: 1_000_000,
+            bytes: Some(1_000_000),
+            retransmitted_packets: Some(0),
+            limits: Some(Vec::new()),
             duration_s: 2.0,
             min_rtt_s: Some(0.05),
             class,
@@ -297,8 +309,7 @@ mod tests {
         let fact = |t: &Transfer, name: &str| {
             facts(t).into_iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("{name}")).1
         };
-        let early =
-            Transfer { cost_s: Some(0.75), certain: true, packets: 700, ..transfer(ExitClass::Early) };
+        let early = Transfer { cost_s: Some(0.75), certain: true, ..transfer(ExitClass::Early) };
         assert_eq!(lead(&early), "It left slow start early, which cost about 0.750 s; this is certain.");
         let shares = |periods: &[(&str, f64)]| {
             let limits = periods.iter().map(|(what, s)| LimitPeriod {
@@ -306,7 +317,7 @@ mod tests {
                 from_s: 0.0,
                 until_s: *s,
             });
-            Transfer { limits: limits.collect(), ..early.clone() }
+            Transfer { limits: Some(limits.collect()), receive_window_bytes: Some(1 << 20), ..early.clone() }
         };
         let held = shares(&[("application", 0.5), ("idle", 0.3)]);
         assert_eq!(
@@ -319,6 +330,7 @@ mod tests {
         let unknown = Transfer {
             unclear: Some("too few packets".into()),
             min_rtt_s: None,
+            limits: None,
             ..transfer(ExitClass::Unknown)
         };
         assert_eq!(lead(&unknown), "Whether and when it left slow start is unknown: too few packets.");
@@ -384,8 +396,11 @@ mod tests {
         let limit = |what: &str, from_s, until_s| LimitPeriod { what: what.to_string(), from_s, until_s };
         let mut t = transfer(ExitClass::Unknown);
         assert_eq!(limits(&t), None);
-        t.limits =
-            vec![limit("application", 0.0, 0.5), limit("idle", 0.5, 0.75), limit("application", 1.0, 1.5)];
+        t.limits = Some(vec![
+            limit("application", 0.0, 0.5),
+            limit("idle", 0.5, 0.75),
+            limit("application", 1.0, 1.5),
+        ]);
         assert_eq!(
             limits(&t).as_deref(),
             Some("It was limited by the application for 1 s, idle for 0.250 s.")

@@ -16,7 +16,15 @@ const SECONDS: f64 = 1e8;
 /// these in brackets. The zone counts in ISO 8601 only, as all times of a file have the same; times without a
 /// year or a date count from a day of their own.
 pub(crate) fn leading(line: &str) -> Option<(f64, &str)> {
-    let line = line.trim();
+    let line = without_marks(line.trim());
+    // A column of its own.
+    if let Some((time, rest)) = line.split_once([',', ';', '|'])
+        && let Some(t) = time.trim().parse::<f64>().ok().and_then(since_1970)
+        && (time.contains('.') || t >= SECONDS)
+        && !rest.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Some((t, rest.trim_start()));
+    }
     if let Some((time, rest)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
         return whole(time).map(|t| (t, rest.trim_start()));
     }
@@ -32,6 +40,18 @@ pub(crate) fn leading(line: &str) -> Option<(f64, &str)> {
     let last = words[used - 1];
     let end = last.as_ptr() as usize + last.len() - line.as_ptr() as usize;
     Some((t, line[end..].trim_start()))
+}
+
+/// Words before a time that say that it is one.
+const KEYS: [&str; 7] = ["time", "timestamp", "ts", "date", "datetime", "epoch", "now"];
+
+/// A line without what scripts put before a time: `# `, `@`, `---`, `time:`, `timestamp=`.
+fn without_marks(line: &str) -> &str {
+    let line = line.trim_start_matches(['#', '@', '=', '*', '>', ';', '/', '-', ' ', '\t']);
+    match line.split_once([':', '=']) {
+        Some((key, rest)) if KEYS.iter().any(|k| key.eq_ignore_ascii_case(k)) => rest.trim_start(),
+        _ => line,
+    }
 }
 
 /// A text that is a time and nothing else.
@@ -54,7 +74,7 @@ fn since_1970(n: f64) -> Option<f64> {
 /// The time that some words begin with, and the number of words that it takes.
 fn words_time(words: &[&str]) -> Option<(f64, usize)> {
     let word = |i: usize| words.get(i).copied().unwrap_or_default();
-    let first = word(0);
+    let first = word(0).trim_end_matches([',', ';', '|', ':']);
     if let Ok(n) = first.parse::<f64>() {
         return since_1970(n).filter(|_| first.contains('.') || n >= SECONDS).map(|t| (t, 1));
     }

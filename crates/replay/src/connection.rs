@@ -12,8 +12,9 @@
 use crate::analysis::{Analysis, Keep, Setup, facts};
 use crate::capture::Packet;
 use crate::capture::frame::TcpSegment;
+use crate::infer::NoExit;
 use crate::observer::Candidate;
-use crate::sender::{AckInfo, DataInfo, Sender};
+use crate::sender::{AckInfo, DataInfo, Sender, before};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Handshake;
 use slowstart_sim::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
@@ -35,8 +36,20 @@ const UNDECIDED: usize = 512;
 const NEAR: u64 = 3;
 /// Maximum time for a host to answer a SYN.
 const HOST: Span = Span::micros(800);
-/// Number of packets in which a duplicate capture of a packet is looked for.
+/// A tick of timestamps, as most systems have it (Linux, Windows, macOS).
+const TICK: u64 = 1_000_000;
+/// Number of packets in which a second capture of a packet is looked for by its whole header.
 const RECENT: usize = 16;
+/// A SYN that comes again sooner was captured twice: its sender waits for a second (RFC 6298 §2).
+const SYN_AGAIN: u64 = 200_000_000;
+/// If one of so many packets is a second capture, a pure ACK that is equal to an earlier one is, too, and no
+/// duplicate ACK.
+const COPIED: u64 = 4;
+/// Packets with times further back than this were captured by a clock that has stepped, or are displaced.
+/// Closer ones come from several processors or queues.
+pub(crate) const BACK: u64 = 1_000_000;
+/// So many of them in a row: the clock has stepped.
+const STEPPED: u32 = 8;
 /// Payload of a full segment if the SYNs do not state it (RFC 9293 §3.7.1 with timestamps).
 const MSS: u64 = 1448;
 
@@ -123,7 +136,10 @@ pub struct Direction {
     /// Maximum segment size offered on the SYN.
     mss: Option<u16>,
     scale: Option<u8>,
-    scaling: bool,
+    /// True if the SYN was cut within its options.
+    syn_cut: bool,
+    /// By how many bits its windows are shifted; `None` if the handshake does not show it.
+    shift: Option<u8>,
     syns: u32,
     /// Sequence number after the FIN, once it was sent.
     fin: Option<u32>,
@@ -156,9 +172,19 @@ pub struct Direction {
     away: Span,
     /// The sender, once it has sent data.
     pub sender: Option<Box<Sender>>,
-    /// Hashes of the newest packets, to find duplicate captures.
+    /// Hashes of the newest packets, to find second captures.
     recent: [u64; RECENT],
     newest: usize,
+    /// How often each of them was captured again, and the SYN.
+    taken: [u8; RECENT],
+    syn_copies: u8,
+    /// The newest timestamp value of its packets.
+    stamp: Option<u32>,
+    /// The first timestamp value, and when it was captured; and the same of the newest.
+    stamped: Option<[(Instant, u32); 2]>,
+    /// The newest ACK that it sent, and the count of marks in it (RFC 9768 §3.2.2).
+    ack: Option<u32>,
+    ace: Option<u8>,
 }
 
 /// The data of a segment, sent and captured at these times.
@@ -166,6 +192,8 @@ fn data(s: &TcpSegment, offset: u64, sent: Instant, captured: Instant) -> DataIn
     DataInfo {
         at: sent,
         captured,
+        undated: false,
+        id: s.id,
         from: offset,
         upto: offset + u64::from(s.len),
         timestamp: s.timestamp.map(|t| t.0),
@@ -197,6 +225,7 @@ impl Direction {
                 self.released = self.pending.pop_front();
             }
             let by_echo = self.released.filter(|r| r.timestamp.is_some());
+            d.undated = by_echo.is_none() && (self.away == Span::ZERO || !self.syn_seen);
             d.at = by_echo.map_or(Instant(d.captured.0.saturating_sub(self.away.0)), |r| r.report.at);
             sender.on_data(d);
         }
@@ -209,7 +238,8 @@ impl Direction {
             syn_seen: false,
             mss: None,
             scale: None,
-            scaling: false,
+            syn_cut: false,
+            shift: None,
             syns: 0,
             fin: None,
             fin_acked: false,
@@ -231,7 +261,40 @@ impl Direction {
             sender: None,
             recent: [0; RECENT],
             newest: 0,
+            taken: [0; RECENT],
+            syn_copies: 0,
+            stamp: None,
+            stamped: None,
+            ack: None,
+            ace: None,
         }
+    }
+
+    /// Takes in the timestamp value of a packet. Returns true if it is older than one before: the packet was
+    /// made before that one.
+    fn is_stale(&mut self, at: Instant, value: Option<u32>) -> bool {
+        let Some(value) = value else { return false };
+        if self.stamp.is_some_and(|newest| before(value, newest)) {
+            return true;
+        }
+        self.stamp = Some(value);
+        match &mut self.stamped {
+            Some([_, newest]) => *newest = (at, value),
+            none => *none = Some([(at, value); 2]),
+        }
+        false
+    }
+
+    /// How long a tick of its timestamps lasts; `None` if they do not show it.
+    fn tick(&self) -> Option<Span> {
+        let [(from, first), (until, last)] = self.stamped?;
+        let ticks = u64::from(last.wrapping_sub(first));
+        (ticks > 0).then(|| Span(until.since(from).0 / ticks))
+    }
+
+    /// True if its SYN was cut within its options, and their end is not known.
+    pub fn is_cut(&self) -> bool {
+        self.syn_cut && self.scale.is_none()
     }
 
     /// True if the SYN of this direction was captured.
@@ -271,16 +334,41 @@ pub struct Connection {
     pub silent: bool,
     /// Packets that were captured twice.
     pub duplicates: u64,
+    /// All packets of the connection.
+    packets: u64,
     /// Packets with a time before that of an earlier packet.
     pub backwards: u64,
+    /// Those of them that are so far back and come one after the other.
+    behind: u32,
+    /// True if the clock of the capture has stepped back; later packets are ignored.
+    pub stepped: bool,
     /// Greatest common divisor of the times of all packets, nanoseconds: a multiple of the tick of the
     /// capture clock.
     pub tick: u64,
     /// True if timestamps are in use.
     pub timestamps: bool,
-    /// True if ECN was negotiated (RFC 3168 §6.1.1).
-    pub ecn: bool,
-    asked_ecn: bool,
+    /// What of ECN was negotiated.
+    pub ecn: Ecn,
+    asked: Ecn,
+}
+
+/// Feedback of congestion by the network.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// None, or the handshake was not captured.
+    No,
+    /// An echo until it is answered (RFC 3168 §6.1.1).
+    Classic,
+    /// A count of marked packets in each ACK (RFC 9768).
+    Accurate,
+}
+
+/// What a count of marks begins with (RFC 9768 §3.2.1).
+const FIRST_COUNT: u8 = 5;
+
+/// The three flags in which a packet has its count of marks.
+fn count(s: &TcpSegment) -> u8 {
+    u8::from(s.accurate) << 2 | u8::from(s.has(CWR)) << 1 | u8::from(s.has(ECE))
 }
 
 impl Connection {
@@ -302,11 +390,14 @@ impl Connection {
             directions: [Direction::new(), Direction::new()],
             silent: false,
             duplicates: 0,
+            packets: 0,
             backwards: 0,
+            behind: 0,
+            stepped: false,
             tick: 0,
             timestamps: false,
-            ecn: false,
-            asked_ecn: false,
+            ecn: Ecn::No,
+            asked: Ecn::No,
         }
     }
 
@@ -346,12 +437,19 @@ impl Connection {
         if p.at.saturating_sub(self.last) > SILENCE.0 {
             self.silent = true;
         }
-        if self.silent {
+        if self.silent || self.stepped {
             return;
         }
         if p.at < self.last {
             self.backwards += 1;
         }
+        if p.at.saturating_add(BACK) < self.last {
+            // Its true time is not known.
+            self.behind += 1;
+            self.stepped = self.behind >= STEPPED;
+            return;
+        }
+        self.behind = 0;
         self.last = self.last.max(p.at);
         // One microsecond is as good as no tick.
         if self.tick == 0 || self.tick > 1000 {
@@ -361,16 +459,14 @@ impl Connection {
             return;
         }
         let at = Instant(self.last - self.start);
-        // A duplicate capture (mirror port, router): even the IP identification is the same.
-        let name =
-            mix(mix(0, u64::from(s.id) << 32 | u64::from(s.len)), u64::from(s.seq) << 32 | u64::from(s.ack));
-        let direction = &mut self.directions[from];
-        if s.id != 0 && direction.recent.contains(&name) {
+        self.packets += 1;
+        if self.is_copy(s, from, p.at) {
             self.duplicates += 1;
             return;
         }
-        direction.newest = (direction.newest + 1) % RECENT;
-        direction.recent[direction.newest] = name;
+        if !s.has(SYN) {
+            self.timestamps |= s.timestamp.is_some();
+        }
         if s.has(SYN) {
             self.on_syn(s, from, p.at);
         } else if s.has(ACK) && !self.established {
@@ -392,25 +488,87 @@ impl Connection {
         }
     }
 
+    /// True if a packet was captured before: by a mirror port, before and after a router, or on a bridge and
+    /// on its port. Second captures of data are left to the [`Sender`], which knows what it has sent.
+    fn is_copy(&mut self, s: &TcpSegment, from: usize, at: u64) -> bool {
+        let words = [
+            u64::from(s.id) << 32 | u64::from(s.len),
+            u64::from(s.seq) << 32 | u64::from(s.ack),
+            u64::from(s.window.unwrap_or(0)) << 32 | u64::from(s.flags) << 8 | u64::from(s.sacks),
+            s.timestamp.map_or(0, |(value, echo)| u64::from(value) << 32 | u64::from(echo)),
+            u64::from(s.sack[0].0) << 32 | u64::from(s.sack[0].1),
+        ];
+        let name = words.into_iter().fold(0, mix);
+        let copies = self.duplicates + self.copies_of_data();
+        let w = &mut self.directions[from];
+        if let Some(i) = w.recent.iter().position(|r| *r == name) {
+            // Another packet has another identification, if it has one at all. Of ACKs without one, which are
+            // equal if they are duplicate ACKs, each was captured as often as the SYN.
+            let acknowledges = s.len == 0 && !s.has(SYN) && !s.has(FIN);
+            let copied = acknowledges && copies * COPIED > self.packets;
+            if s.id != 0 || (copied && w.taken[i] < w.syn_copies.max(1)) {
+                w.taken[i] = w.taken[i].saturating_add(1);
+                return true;
+            }
+        }
+        w.newest = (w.newest + 1) % RECENT;
+        (w.recent[w.newest], w.taken[w.newest]) = (name, 0);
+        let again = s.has(SYN)
+            && w.syn_seen
+            && w.first == Some(s.seq.wrapping_add(1))
+            && match (w.syn_stamp, s.timestamp) {
+                (Some(stamp), Some((value, _))) => stamp == value,
+                _ => w.syn_at.is_some_and(|first| at.saturating_sub(first) < SYN_AGAIN),
+            };
+        w.syn_copies = w.syn_copies.saturating_add(u8::from(again));
+        again
+    }
+
+    /// Second captures of data in both directions.
+    pub fn copies_of_data(&self) -> u64 {
+        self.directions.iter().filter_map(|w| w.sender.as_ref()).map(|s| s.counters.copies).sum()
+    }
+
     fn on_syn(&mut self, s: &TcpSegment, from: usize, at: u64) {
         let w = &mut self.directions[from];
         w.syns += 1;
         w.syn_seen = true;
         w.first = Some(s.seq.wrapping_add(1));
-        (w.mss, w.scale) = (s.mss, s.scale);
+        (w.mss, w.scale, w.syn_cut) = (s.mss, s.scale, s.cut);
         (w.syn_at, w.syn_stamp) = (Some(at), s.timestamp.map(|t| t.0));
         self.timestamps = s.timestamp.is_some();
         if s.has(ACK) {
-            self.ecn = self.asked_ecn && s.has(ECE) && !s.has(CWR);
+            self.ecn = match (self.asked, count(s)) {
+                (Ecn::Accurate, 0b010 | 0b011 | 0b100 | 0b110) => Ecn::Accurate,
+                (Ecn::Classic | Ecn::Accurate, 0b001 | 0b101) => Ecn::Classic,
+                _ => Ecn::No,
+            };
             self.answered = Some(at);
             self.caller = self.caller.or(Some(1 - from));
         } else {
             self.caller = Some(from);
-            self.asked_ecn = s.has(ECE | CWR);
+            self.asked = match count(s) {
+                0b111 => Ecn::Accurate,
+                0b011 => Ecn::Classic,
+                _ => Ecn::No,
+            };
         }
-        let both = self.directions.iter().all(|w| w.scale.is_some());
-        for w in &mut self.directions {
-            w.scaling = both;
+        for d in 0..2 {
+            self.directions[d].shift = self.shift(d);
+        }
+    }
+
+    /// By how many bits the windows of end `from` are shifted (RFC 7323 §2.2): both SYNs must say it. `None` if
+    /// one was not captured, or was cut.
+    fn shift(&self, from: usize) -> Option<u8> {
+        let stated = |d: usize| {
+            let w = &self.directions[d];
+            (w.syn_seen && (w.scale.is_some() || !w.syn_cut)).then_some(w.scale)
+        };
+        match (stated(from), stated(1 - from)) {
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            (Some(own), Some(_)) => own,
+            _ => None,
         }
     }
 
@@ -462,7 +620,9 @@ impl Connection {
 
     /// Sets the vantage point of direction `d` and processes the waiting packets.
     fn decide(&mut self, d: usize, config: &Config) {
-        let known = self.distance.iter().all(|a| *a < u64::MAX);
+        // Within a tick of the timestamps an echo does not tell which of two ACKs data answers.
+        let known = self.distance.iter().all(|a| *a < u64::MAX)
+            && (self.handshake.is_some() || self.distance.iter().any(|a| *a > TICK));
         let w = &mut self.directions[d];
         w.decided = true;
         if known {
@@ -554,13 +714,24 @@ impl Connection {
     }
 
     fn on_ack(&mut self, s: &TcpSegment, from: usize, at: Instant) {
-        let scale = if self.directions[from].scaling && !s.has(SYN) {
-            self.directions[from].scale.unwrap_or(0)
-        } else {
-            0
+        let acks = &mut self.directions[from];
+        let stale = acks.is_stale(at, s.timestamp.map(|t| t.0));
+        let window = match (s.window, acks.shift) {
+            (Some(0), _) => Some(0),
+            (Some(w), _) if s.has(SYN) => Some(u64::from(w)),
+            (w, shift) => w.zip(shift).map(|(w, shift)| u64::from(w) << shift),
         };
-        // Without the SYN the window scale is unknown, and so is the window.
-        let window = if self.directions[from].syn_seen { u64::from(s.window) << scale } else { u64::MAX };
+        // A count in an older ACK is an older one.
+        let late = stale || acks.ack.is_some_and(|newest| before(s.ack, newest));
+        let marks = match self.ecn {
+            Ecn::No => false,
+            Ecn::Classic => s.has(ECE) && !s.has(SYN),
+            Ecn::Accurate if late || s.has(SYN) => false,
+            Ecn::Accurate => acks.ace.replace(count(s)).unwrap_or(FIRST_COUNT) != count(s),
+        };
+        if !late {
+            acks.ack = Some(s.ack);
+        }
         let w = &mut self.directions[1 - from];
         let (Some(sender), Some(first)) = (&mut w.sender, w.first) else { return };
         let Some(upto) = unwrap(s.ack, first, sender.max()) else { return };
@@ -573,8 +744,7 @@ impl Connection {
             }
         }
         let echo = s.timestamp.map(|t| t.1);
-        let pure = s.len == 0 && s.flags & (SYN | FIN) == 0;
-        let marks = self.ecn && s.has(ECE) && !s.has(SYN);
+        let pure = s.len == 0 && s.flags & (SYN | FIN) == 0 && !stale;
         let report = AckInfo { at, upto, sack, sacks, window, echo, marks, pure };
         if w.vantage.is_away() {
             if upto > 0 {
@@ -588,6 +758,17 @@ impl Connection {
         } else {
             sender.on_ack(&report);
         }
+    }
+
+    /// Why the RTTs of the sender `from` are not those of its path, the least being `rtt`.
+    pub fn no_path(&self, from: usize, rtt: Option<Span>) -> Option<NoExit> {
+        let rtt = rtt?;
+        let w = &self.directions[from];
+        // The time that a receiver's host takes to answer, if it was captured there.
+        let host = w.vantage == Vantage::Unknown && rtt <= HOST;
+        let tick = self.directions[1 - from].tick();
+        let below = w.vantage.is_away() && tick.is_some_and(|tick| rtt < tick);
+        host.then_some(NoExit::NoVantage).or(below.then_some(NoExit::BelowTick))
     }
 
     /// Processes what is waiting; the connection is over.

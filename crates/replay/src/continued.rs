@@ -37,7 +37,7 @@ pub fn lines(t: &Transfer, fork: &Fork) -> Vec<[String; 9]> {
         t.exit.as_ref().map_or_else(none, |e| segments(e.cwnd_bytes)),
         t.class.name().to_string(),
         number(t.duration_s),
-        number(t.retransmitted_packets as f64),
+        t.retransmitted_packets.map_or_else(none, |n| number(n as f64)),
         time(t.peak_delay_s.map(|d| d * 1e3)),
     ];
     let mut all: Vec<&ForkResult> = fork.startups.iter().collect();

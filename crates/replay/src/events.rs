@@ -172,7 +172,7 @@ impl KernelConnection {
         let mut row = Transfer::new(Source::KernelEvents, number, self.f.mss).with(&findings);
         let [from, to] = self.ends;
         (row.from, row.to) = (from, to);
-        (row.packets, row.retransmitted_packets) = (self.acks, self.retransmitted);
+        (row.packets, row.retransmitted_packets) = (Some(self.acks), Some(self.retransmitted));
         row.duration_s = last;
         row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
         if self.acks == 0 {

@@ -59,6 +59,14 @@ struct Data {
     tcp_mss: Number,
     test_start: Object<Settings>,
     streams: First<Stream, MOST_STREAMS>,
+    sender_tcp_congestion: Word,
+}
+
+/// The end of a result.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct End {
+    sender_tcp_congestion: Word,
 }
 
 /// The streams of all intervals.
@@ -93,6 +101,7 @@ impl<'de> Deserialize<'de> for Intervals {
 #[serde(default)]
 struct Text {
     start: Object<Data>,
+    end: Object<End>,
     intervals: Intervals,
     data: Object<Data>,
     error: Word,
@@ -103,7 +112,7 @@ struct Text {
 struct Flow {
     samples: Vec<Sample>,
     bytes: u64,
-    retransmitted: u64,
+    retransmitted: Option<u64>,
     longest: Span,
     /// True if the newest interval was left out of the sums (`--omit`).
     omitted: bool,
@@ -125,6 +134,8 @@ struct Streams {
     held: Held,
     /// True if the test was not of TCP.
     not_tcp: bool,
+    /// The sender's congestion control, if it was stated.
+    control: Option<String>,
     /// How long the connection took, if it was stated.
     handshake: Option<Span>,
     /// With nuttcp, true if this side sends: the other side's reports, which wait in the same queue, say what
@@ -136,6 +147,9 @@ impl Streams {
     fn start(&mut self, s: Data) -> Result<(), String> {
         if !s.version.0.is_empty() {
             self.version = s.version.0;
+        }
+        if !s.sender_tcp_congestion.0.is_empty() {
+            self.control = Some(s.sender_tcp_congestion.0);
         }
         self.not_tcp |= !matches!(s.test_start.0.protocol.0.as_str(), "" | "TCP");
         let mss =
@@ -161,7 +175,7 @@ impl Streams {
             let cwnd = s.snd_cwnd.below(MOST);
             let socket = s.socket.below(MOST).unwrap_or(0);
             let bytes = s.bytes.below(MOST).unwrap_or(0);
-            let retransmits = s.retransmits.below(MOST).unwrap_or(0);
+            let retransmits = s.retransmits.below(MOST);
             let rtt = s.rtt.below(MOST).filter(|us| *us > 0).map(Span::micros);
             self.sample(socket, end, bytes, retransmits, cwnd, rtt, s.omitted)?;
         }
@@ -175,7 +189,7 @@ impl Streams {
         socket: u64,
         end: f64,
         bytes: u64,
-        retransmits: u64,
+        retransmits: Option<u64>,
         cwnd: Option<u64>,
         rtt: Option<Span>,
         omitted: bool,
@@ -184,7 +198,8 @@ impl Streams {
         self.held.add(new + size_of::<Sample>(), "samples")?;
         let flow = self.flows.entry(socket).or_default();
         flow.bytes = flow.bytes.saturating_add(bytes);
-        flow.retransmitted = flow.retransmitted.saturating_add(retransmits);
+        flow.retransmitted = retransmits
+            .map_or(flow.retransmitted, |n| Some(flow.retransmitted.unwrap_or(0).saturating_add(n)));
         let (before, window) = flow.samples.last().map_or((Instant::ZERO, Bytes::ZERO), |b| (b.at, b.cwnd));
         // Times begin anew after what --omit leaves out of the sums; the connection goes on.
         if flow.omitted && !omitted {
@@ -213,7 +228,11 @@ impl Streams {
         mut each: impl FnMut(Transfer, Series),
     ) -> Result<(), InputError> {
         let nuttcp = source == Source::Nuttcp;
-        let tool = if nuttcp { "nuttcp" } else { "iperf3" };
+        let tool = match source {
+            Source::Nuttcp => "nuttcp",
+            Source::Iperf2 => "iperf 2",
+            _ => "iperf3",
+        };
         let mss = Bytes(self.mss);
         let flows = self.flows.into_iter().filter(|_| !self.not_tcp);
         let mut rows = 0;
@@ -224,9 +243,11 @@ impl Streams {
             if let Some((from, to)) = self.ends.get(&socket) {
                 (t.from, t.to) = (from.clone(), to.clone());
             }
+            t.congestion_control.clone_from(&self.control);
             if !flow.windows {
+                let how = if source == Source::Iperf2 { ", with -e" } else { "" };
                 t.caveats.push(format!(
-                    "{tool} states no window of a receiver, nor on a system other than Linux: the result of the side that sends shows the exit"
+                    "{tool} states no window of a receiver, nor on a system other than Linux: the result of the side that sends{how} shows the exit"
                 ));
             } else if nuttcp && self.reported {
                 t.caveats.push(
@@ -235,9 +256,9 @@ impl Streams {
                         .to_string(),
                 );
             } else if !nuttcp {
-                t.caveats.push(
-                    "iperf3 counts bytes that were written to the socket, not those acknowledged".to_string(),
-                );
+                t.caveats.push(format!(
+                    "{tool} counts bytes that were written to the socket, not those acknowledged"
+                ));
             }
             if flow.longest > LONG {
                 t.caveats.push(format!(
@@ -281,6 +302,9 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer, Series)) -> Result<()
     for text in texts.into_iter::<Text>() {
         let added = match text {
             Ok(text) => {
+                if !text.end.0.sender_tcp_congestion.0.is_empty() {
+                    all.control = Some(text.end.0.sender_tcp_congestion.0);
+                }
                 let mut data = text.data.0;
                 let streams = std::mem::take(&mut data.streams.0);
                 if !text.error.0.is_empty() {
@@ -341,7 +365,10 @@ mod tests {
         let exit = t.exit.as_ref().expect("an exit");
         assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (231_680, "loss"));
         assert!((exit.time_s - 0.4).abs() < 1e-6 && !t.certain, "{exit:?}");
-        assert_eq!((t.from.as_str(), t.bytes, t.retransmitted_packets), ("192.0.2.1:40000", 500_000, 7));
+        assert_eq!(
+            (t.from.as_str(), t.bytes, t.retransmitted_packets),
+            ("192.0.2.1:40000", Some(500_000), Some(7))
+        );
         let events: String = std::iter::once(format!(r#"{{"event":"start","data":{START}}}"#))
             .chain(intervals(0.1).into_iter().map(|i| format!(r#"{{"event":"interval","data":{i}}}"#)))
             .chain(std::iter::once(r#"{"event":"end","data":{"sum_sent":{}}}"#.to_string()))
@@ -382,7 +409,10 @@ mod tests {
     fn a_result_without_windows_says_what_it_is() {
         let text = format!(r#"{{"start":{START},"intervals":[{}]}}"#, interval(0, 1.0, ""));
         let t = rows(&text).expect("a receiver's").remove(0);
-        assert_eq!((t.bytes, t.unclear.as_deref()), (100_000, Some("the file does not state the window")));
+        assert_eq!(
+            (t.bytes, t.unclear.as_deref()),
+            (Some(100_000), Some("the file does not state the window"))
+        );
         assert!(t.caveats.iter().any(|c| c.starts_with("iperf3 states no window of a receiver")), "{t:?}");
         let udp = text.replace(r#""connected""#, r#""test_start":{"protocol":"UDP"},"connected""#);
         let e = rows(&udp).expect_err("refused").to_string();

@@ -106,11 +106,15 @@
 //! - [`transfer`]: the row of a connection in one direction
 //! - [`kernlog`]: per-ACK logs of a kernel
 //! - [`events`]: events of startups in a running kernel
-//! - [`samples`]: sampled windows: `ss`, flent, rows of `slowstart compare`
+//! - [`counters`]: what a kernel counts beside its window
+//! - [`samples`]: sampled windows, and rows of `slowstart compare`
+//! - [`ss`]: repeated output of `ss`
+//! - [`flent`]: data files of flent
 //! - [`mlab`]: NDT7 and `tcp-info` of M-Lab
 //! - [`iperf`]: results of iperf3
 //! - [`probe`]: the tracepoint `tcp:tcp_probe` as text
 //! - [`qlog`]: qlog of QUIC and of simulated runs
+//! - [`netlog`]: logs of Chrome's network stack
 //! - [`wire`]: simulated runs written as captures
 //! - [`answer`]: the answer for a transfer in sentences
 //! - [`page`]: a transfer as an HTML page
@@ -123,9 +127,11 @@ pub mod capture;
 mod clock;
 pub mod connection;
 pub mod continued;
+pub mod counters;
 pub mod error;
 pub mod events;
 pub mod fit;
+pub mod flent;
 pub mod folder;
 pub mod fork;
 pub mod infer;
@@ -133,6 +139,7 @@ pub mod iperf;
 pub mod kernlog;
 pub mod limits;
 pub mod mlab;
+pub mod netlog;
 pub mod observer;
 pub mod open;
 pub mod packets;
@@ -142,6 +149,7 @@ pub mod qlog;
 pub mod replay;
 pub mod samples;
 pub mod sender;
+pub mod ss;
 pub mod table;
 pub mod transfer;
 pub mod wire;

@@ -5,9 +5,10 @@
 //! changed.
 
 use crate::clock;
+use crate::counters::Counters;
 use crate::error::InputError;
 use crate::limits::{BoundedVec, Number, Object, Tokens, Word};
-use crate::samples::{MOST, MSS, Sample, segments, threshold, transfer};
+use crate::samples::{MOST, MSS, Sample, Series, segments, series, threshold, transfer};
 use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
@@ -28,6 +29,13 @@ struct TcpInfo {
     min_rtt: Number,
     bytes_acked: Number,
     total_retrans: Number,
+    busy_time: Number,
+    #[serde(rename = "RWndLimited")]
+    receive_window: Number,
+    #[serde(rename = "SndBufLimited")]
+    send_buffer: Number,
+    app_limited: Number,
+    delivery_rate: Number,
 }
 
 /// A time in ISO 8601, in seconds.
@@ -50,6 +58,8 @@ struct Measurement {
     info: Option<Object<TcpInfo>>,
     #[serde(rename = "BBRInfo")]
     bbr: Option<IgnoredAny>,
+    #[serde(rename = "CongestionAlgorithm")]
+    control: Word,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,6 +98,11 @@ struct Text {
     raw: Option<Box<Object<Text>>>,
 }
 
+/// Milliseconds of a count in microseconds.
+fn milliseconds(us: Number) -> Option<u32> {
+    u32::try_from(us.below(MOST)? / 1000).ok()
+}
+
 /// The sample of a measurement `elapsed_us` after the first; `None` if it has no window.
 fn sample(info: &TcpInfo, elapsed_us: u64, mss: u64) -> Option<Sample> {
     let span = |us: Number| us.below(MOST).map(Span::micros);
@@ -98,12 +113,20 @@ fn sample(info: &TcpInfo, elapsed_us: u64, mss: u64) -> Option<Sample> {
         rtt: span(info.rtt),
         min_rtt: span(info.min_rtt),
         delivered: info.bytes_acked.below(MOST).map(Bytes),
-        retransmitted: info.total_retrans.below(MOST).unwrap_or(0),
+        retransmitted: info.total_retrans.below(MOST),
+        counters: Counters {
+            busy_ms: milliseconds(info.busy_time),
+            receive_window_ms: milliseconds(info.receive_window),
+            send_buffer_ms: milliseconds(info.send_buffer),
+            // In bytes per second.
+            delivery_kbps: info.delivery_rate.below(MOST).and_then(|r| u32::try_from(r / 125).ok()),
+            application: info.app_limited.below(2).map(|a| a == 1),
+        },
     })
 }
 
 /// The row of the samples of a connection; `None` if it has none.
-fn row(source: Source, number: u64, all: &[Measurement]) -> Option<Transfer> {
+fn row(source: Source, number: u64, all: &[Measurement]) -> Option<(Transfer, Option<Series>)> {
     let mss = |i: &TcpInfo| i.snd_mss.below(1 << 16).filter(|m| *m > 0);
     let size = all.iter().filter_map(|m| mss(&m.info.as_ref()?.0)).next_back().unwrap_or(MSS);
     let begin = all.iter().filter_map(|m| m.at.0).reduce(f64::min);
@@ -116,15 +139,18 @@ fn row(source: Source, number: u64, all: &[Measurement]) -> Option<Transfer> {
     samples.sort_by_key(|s| s.at);
     let mut t = (!samples.is_empty()).then(|| transfer(source, number, Bytes(size), &samples))?;
     t.start_s = begin.unwrap_or(0.0);
-    if all.iter().any(|m| m.bbr.is_some()) {
+    let named = all.iter().map(|m| &m.control.0).find(|c| !c.is_empty()).cloned();
+    let bbr = all.iter().any(|m| m.bbr.is_some());
+    t.congestion_control = named.or_else(|| bbr.then(|| "bbr".to_string()));
+    if bbr {
         t.caveats.push("the sender ran BBR: its startup has no slow-start threshold".to_string());
     }
-    Some(t)
+    Some((t, series(Bytes(size), &samples)))
 }
 
 /// Reads measurements and snapshots. `each` gets a row for each connection; snapshots that stand alone are
 /// those of one.
-pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+pub fn replay(input: impl Read, mut each: impl FnMut(Transfer, Option<Series>)) -> Result<(), InputError> {
     let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
     let (mut rows, mut alone) = (0, BoundedVec::default());
     let mut done = Ok(());
@@ -151,26 +177,27 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
             [(Source::Ndt7, sides[0]), (Source::Ndt7, sides[1]), (Source::TcpInfo, Some(&text.snapshots))];
         for (source, measurements) in all {
             let Some(measurements) = measurements else { continue };
-            let Some(mut t) = row(source, rows + 1, &measurements.0) else { continue };
+            let Some((mut t, series)) = row(source, rows + 1, &measurements.0) else { continue };
             rows += 1;
             t.from = end(&text.server_ip, text.server_port);
             t.to = end(&text.client_ip, text.client_port);
             if t.from.is_empty() {
                 t.from.clone_from(name);
             }
-            each(t);
+            each(t, series);
         }
         if let Some(info) = text.info.take().filter(|i| i.0.snd_cwnd.0.is_some()) {
-            let pushed = alone.push(Measurement { at: text.at, info: Some(info), bbr: None }, "samples");
+            let pushed = alone
+                .push(Measurement { at: text.at, info: Some(info), ..Measurement::default() }, "samples");
             if let Err(why) = pushed {
                 done = Err(InputError::whole(why));
                 break;
             }
         }
     }
-    if let Some(t) = row(Source::TcpInfo, rows + 1, &alone.0) {
+    if let Some((t, series)) = row(Source::TcpInfo, rows + 1, &alone.0) {
         rows += 1;
-        each(t);
+        each(t, series);
     }
     done?;
     if rows == 0 {
@@ -187,7 +214,7 @@ mod tests {
 
     fn rows(text: &str) -> Vec<Transfer> {
         let mut all = Vec::new();
-        replay(text.as_bytes(), |t| all.push(t)).expect("valid");
+        replay(text.as_bytes(), |t, _| all.push(t)).expect("valid");
         all
     }
 
@@ -255,7 +282,7 @@ mod tests {
         for (text, says) in
             [("{\"Download\":", "line 1: "), ("{\"TCPInfo\":{}}", "found no TCPInfo with SndCwnd")]
         {
-            let e = replay(text.as_bytes(), |_| {}).expect_err("refused").to_string();
+            let e = replay(text.as_bytes(), |_, _| {}).expect_err("refused").to_string();
             assert!(e.contains(says), "{e}");
         }
     }

@@ -23,11 +23,13 @@ pub enum Kind {
     KernelLog,
     /// A qlog, as one JSON text or as a sequence.
     Qlog,
+    /// A log of Chrome's network stack.
+    Netlog,
     /// NDT7 measurements or rows of `tcp-info` of M-Lab.
     Mlab,
     /// A result of iperf3.
     Iperf,
-    /// Text printed by iperf3 or nuttcp.
+    /// Text printed by iperf3, iperf 2 or nuttcp.
     IperfText,
     /// A flent data file.
     Flent,
@@ -71,7 +73,7 @@ impl Start<'_> {
 }
 
 /// The formats, in the order in which a file is compared with them.
-pub const FORMATS: [Format; 11] = [
+pub const FORMATS: [Format; 12] = [
     Format { kind: Kind::Capture, name: "capture (pcap, pcapng, snoop)", is: is_capture },
     Format {
         kind: Kind::KernelLog,
@@ -90,13 +92,18 @@ pub const FORMATS: [Format; 11] = [
     },
     Format {
         kind: Kind::IperfText,
-        name: "text of iperf3 or nuttcp",
+        name: "text of iperf or nuttcp",
         is: |s| !s.is_json() && s.text.lines().any(iperf::text::is_line),
     },
     Format {
         kind: Kind::Qlog,
         name: "qlog",
         is: |s| s.has(&["\"qlog_version\"", "\"qlog_format\"", "urn:ietf:params:qlog"]),
+    },
+    Format {
+        kind: Kind::Netlog,
+        name: "log of Chrome's network stack (netlog)",
+        is: |s| s.is_json() && s.text[1..].trim_start().starts_with("\"constants\""),
     },
     Format {
         kind: Kind::Iperf,

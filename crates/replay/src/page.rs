@@ -153,7 +153,7 @@ fn fitted(t: &Transfer, base: &str) -> Option<String> {
     let study = StudyText {
         path: Some(&t.fork.as_ref()?.path).filter(|p| !p.rate_changes)?.inline(),
         startups: t.startups.iter().map(|w| w.startup.clone()).take(PLAYED).collect(),
-        size: Some(format!("{}B", t.bytes)),
+        size: Some(format!("{}B", t.bytes?)),
         runs: Some(1),
         ..StudyText::default()
     };

@@ -135,9 +135,8 @@ impl Sockets {
             cwnd: segments(event.cwnd, MSS),
             ssthresh: event.ssthresh.and_then(|n| threshold(n, MSS)),
             rtt: event.srtt.filter(|us| (1..1 << 32).contains(us)).map(Span::micros),
-            min_rtt: None,
             delivered: Some(Bytes(socket.delivered)),
-            retransmitted: 0,
+            ..Sample::default()
         });
         Ok(())
     }
@@ -233,7 +232,7 @@ mod tests {
         let kind = crate::open::detect(Box::new(std::io::Cursor::new(module.into_bytes()))).expect("known").0;
         assert_eq!(kind, crate::open::Kind::TcpProbe);
         let [t] = &first[..] else { panic!("{first:?}") };
-        assert_eq!((t.from.as_str(), t.bytes), ("192.0.2.1:443", 6 * 14_480));
+        assert_eq!((t.from.as_str(), t.bytes), ("192.0.2.1:443", Some(6 * 14_480)));
         let exit = t.exit.as_ref().expect("an exit");
         assert_eq!((exit.time_s, exit.cwnd_bytes), (0.2, 80 * MSS));
         assert_ne!(t.class, ExitClass::None);

@@ -8,7 +8,8 @@
 mod read;
 mod write;
 
-use self::read::{Event, Metrics, Slow, Trace, What, nanos};
+pub(crate) use self::read::{Acked, Event, Slow, Trace, What};
+use self::read::{Metrics, nanos};
 use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
@@ -17,7 +18,7 @@ use crate::samples::{self, Sample};
 use crate::transfer::{Source, Transfer};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 pub use write::write;
@@ -33,6 +34,8 @@ struct Endpoint {
     total: Bytes,
     acked: bool,
     lost: u64,
+    /// True if the log has losses.
+    counts_losses: bool,
     packets: u64,
     exit: Option<Result<ExitEstimate, NoExit>>,
     cwnd: Option<Bytes>,
@@ -62,10 +65,10 @@ impl Endpoint {
         self.analysis.sent(&self.f, &sent, short);
     }
 
-    fn ack(&mut self, ranges: &[(u64, u64)]) {
+    fn ack(&mut self, ranges: impl Iterator<Item = (u64, u64)>) {
         let prior = self.f.inflight;
         let (mut bytes, mut newest) = (Bytes::ZERO, None::<(u64, Sent)>);
-        for &(first, last) in ranges {
+        for (first, last) in ranges {
             while let Some((&n, _)) = self.flying.range(first..=last).next() {
                 let Some(sent) = self.flying.remove(&n) else { break };
                 bytes += sent.bytes;
@@ -112,7 +115,8 @@ impl Endpoint {
             rtt: span(m.latest_rtt).or(last.rtt),
             min_rtt: span(m.min_rtt).or(last.min_rtt),
             delivered: m.delivered.map(Bytes).or(last.delivered),
-            retransmitted: self.lost,
+            retransmitted: self.counts_losses.then_some(self.lost),
+            ..Sample::default()
         };
         if s.cwnd > Bytes::ZERO {
             self.samples.push(s);
@@ -146,21 +150,53 @@ pub fn replay(
         done?;
         return Err(InputError::whole("found no trace with events, expected one"));
     }
-    for (i, trace) in log.traces.into_iter().enumerate() {
-        let (row, findings) = analyse(trace, i as u64 + 1, candidates, keep);
-        each(row, findings);
+    let mut number = 0;
+    for trace in log.traces {
+        rows(Source::Qlog, &mut number, &trace, candidates, keep, &mut each);
     }
     done
 }
 
+/// The most paths of a connection that have rows.
+const PATHS: usize = 64;
+
+/// Gives a row for a trace, or one for each path of a multipath connection, which has packet numbers and a
+/// window of its own.
+pub(crate) fn rows(
+    source: Source,
+    number: &mut u64,
+    trace: &Trace,
+    candidates: &Arc<[Candidate]>,
+    keep: Keep,
+    each: &mut impl FnMut(Transfer, Option<Findings>),
+) {
+    let mut paths = BTreeSet::new();
+    for e in trace.events.iter().filter(|e| matches!(e.what, What::Sent { .. })) {
+        if paths.len() < PATHS {
+            paths.insert(e.path);
+        }
+    }
+    let all: Vec<Option<u32>> =
+        if paths.len() > 1 { paths.into_iter().map(Some).collect() } else { vec![None] };
+    for path in all {
+        *number += 1;
+        let (row, findings) = analyse(source, trace, path, *number, candidates, keep);
+        each(row, findings);
+    }
+}
+
+/// The row of a trace, or of one of its paths.
 fn analyse(
-    trace: Trace,
+    source: Source,
+    trace: &Trace,
+    path: Option<u32>,
     number: u64,
     candidates: &Arc<[Candidate]>,
     keep: Keep,
 ) -> (Transfer, Option<Findings>) {
+    let is_of = |of: u32| path.is_none_or(|path| path == of);
     let size = |e: &Event| match e.what {
-        What::Sent { bytes, .. } => bytes,
+        What::Sent { bytes, .. } if is_of(e.path) => bytes,
         _ => None,
     };
     let mss = Bytes(trace.events.iter().filter_map(size).max().unwrap_or(DATAGRAM).clamp(1, 65_535));
@@ -172,6 +208,7 @@ fn analyse(
         total: Bytes::ZERO,
         acked: false,
         lost: 0,
+        counts_losses: trace.events.iter().any(|e| matches!(e.what, What::Lost { .. })),
         packets: 0,
         exit: None,
         cwnd: None,
@@ -188,12 +225,16 @@ fn analyse(
     let mut received = 0;
     for event in &trace.events {
         e.f.now = e.f.now.max(Instant(at(event.time).since(begin).0));
+        // ACKs of a path may come on another one.
+        if !is_of(event.path) && !matches!(event.what, What::Received { .. }) {
+            continue;
+        }
         match &event.what {
             What::Sent { number, bytes, in_flight: true } => e.sent(*number, bytes.unwrap_or(DATAGRAM)),
             What::Sent { .. } => {}
             What::Received { acked } => {
-                received += 1;
-                e.ack(acked);
+                received += u64::from(is_of(event.path));
+                e.ack(acked.iter().filter(|a| is_of(a.0)).map(|a| (a.1, a.2)));
             }
             What::Lost { number } => e.lost(*number),
             What::Metrics(m) => e.metrics(m, trace.unit),
@@ -202,21 +243,30 @@ fn analyse(
     }
     let mut row = if e.acked {
         let findings = e.analysis.finish(e.exit);
-        let mut row = Transfer::new(Source::Qlog, number, mss).with(&findings);
-        row.packets = e.packets;
-        row.retransmitted_packets = e.lost;
+        let mut row = Transfer::new(source, number, mss).with(&findings);
+        row.packets = Some(e.packets);
+        row.retransmitted_packets = Some(e.lost);
         if received > e.packets * 2 {
             row.caveats
                 .push("this end mostly received: its own few packets show little of the path".to_string());
         }
         (row, Some(findings))
     } else {
-        let mut row = samples::transfer(Source::Qlog, number, mss, &e.samples);
+        let mut row = samples::transfer(source, number, mss, &e.samples);
+        row.packets = Some(e.packets).filter(|n| *n > 0);
+        if row.packets.is_some() {
+            row.caveats.push("the log has no ACKs: what was delivered is not known".to_string());
+        }
         if let Some(exit) = e.exit {
             row.observe(exit, row.class);
         }
         (row, None)
     };
-    row.0.from = trace.title;
+    row.0.from.clone_from(&trace.title);
+    row.0.congestion_control.clone_from(&trace.control);
+    if let Some(path) = path {
+        row.0.from = format!("{} path {path}", trace.title).trim().to_string();
+        row.0.caveats.push("a path of a multipath connection: each has a window of its own".to_string());
+    }
     row
 }

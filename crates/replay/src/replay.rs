@@ -1,15 +1,15 @@
 //! Analyses a file of any supported kind.
 
 use crate::analysis::{Findings, Keep};
-use crate::capture::{self, Counts};
-use crate::connection::{Config, Connection};
+use crate::capture::{self, Counts, Packet};
+use crate::connection::{BACK, Config, Connection};
 use crate::error::{InputError, ReplayError};
 use crate::observer::Candidate;
 use crate::open::{self, Kind};
 use crate::samples::Series;
 use crate::table::Table;
 use crate::transfer::{self, Source, Transfer};
-use crate::{events, iperf, kernlog, mlab, probe, qlog, samples};
+use crate::{events, flent, iperf, kernlog, mlab, netlog, probe, qlog, samples, ss};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ impl Default for Options {
 
 impl Options {
     fn wants(&self, t: &Transfer) -> bool {
-        t.bytes >= self.min_bytes && (self.connections.is_empty() || self.connections.contains(&t.connection))
+        t.bytes.is_none_or(|b| b >= self.min_bytes)
+            && (self.connections.is_empty() || self.connections.contains(&t.connection))
     }
 }
 
@@ -45,7 +46,8 @@ pub struct AnalysedTransfer {
     pub row: Transfer,
     /// What its packets and ACKs show; `None` if the file has none.
     pub findings: Option<Findings>,
-    /// The samples of a result of iperf3 or nuttcp, if packets are to be kept.
+    /// The samples of its window and of what was delivered, if the file has such from the begin of the transfer
+    /// on, and packets are to be kept.
     pub samples: Option<Series>,
 }
 
@@ -73,6 +75,28 @@ pub struct Report {
     pub summary: Summary,
     /// Its transfers, by the number of their connection.
     pub transfers: Vec<AnalysedTransfer>,
+}
+
+/// The newest time of each interface of a capture, in nanoseconds since 1970.
+#[derive(Default)]
+struct Clocks {
+    newest: Vec<u64>,
+    /// The first time that goes back.
+    step: Option<InputError>,
+}
+
+impl Clocks {
+    fn on_packet(&mut self, p: &Packet, offset: u64) {
+        let i = p.interface as usize;
+        if i >= self.newest.len() {
+            self.newest.resize(i + 1, 0);
+        }
+        if p.at.saturating_add(BACK) < self.newest[i] && self.step.is_none() {
+            let by = (self.newest[i] - p.at) as f64 / 1e9;
+            self.step = Some(InputError::at(offset, format!("the clock goes back by {by:.3} s")));
+        }
+        self.newest[i] = self.newest[i].max(p.at);
+    }
 }
 
 /// Analyses a file and returns all of its transfers. `progress` gets the number of bytes of a capture read so
@@ -134,7 +158,9 @@ pub fn stream(
         Kind::Capture => {
             let config = Config { candidates, keep: options.keep };
             let mut table = Table::new(config);
+            let (mut clocks, mut stepped) = (Clocks::default(), false);
             let mut over = |c: &mut Connection| {
+                stepped |= c.stepped;
                 for (row, findings) in transfer::of(c) {
                     add(row, Some(findings), None);
                 }
@@ -142,6 +168,7 @@ pub fn stream(
             let counts = &mut summary.counts;
             let mut packets = 0_u64;
             let done = capture::read(capture::old::convert(input)?, counts, |p, bytes| {
+                clocks.on_packet(p, bytes);
                 table.on_packet(p, &mut over);
                 packets += 1;
                 if packets.is_multiple_of(1 << 16) {
@@ -150,6 +177,7 @@ pub fn stream(
             });
             summary.connections = table.connections();
             table.finish(&mut over);
+            let done = done.and(clocks.step.filter(|_| stepped).map_or(Ok(()), Err));
             if done.is_ok() && counts.packets > 0 && counts.tcp == 0 {
                 return Err(InputError::whole(counts.without_tcp()));
             }
@@ -165,7 +193,7 @@ pub fn stream(
         }
         Kind::KernelLog => kernlog::replay(input, candidates, keep).map(|log| {
             let mut row = Transfer::new(Source::KernelLog, 1, log.mss).with(&log.findings);
-            (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
+            (row.packets, row.retransmitted_packets) = (Some(log.rows), Some(log.retransmitted));
             row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
             if log.wraps > 0 {
                 row.caveats.push("now_us wraps after 2^32 us: the time continues".to_string());
@@ -175,11 +203,12 @@ pub fn stream(
         }),
         Kind::Qlog => qlog::replay(input, candidates, keep, &mut |t, f| add(t, f, None)),
         Kind::Events => events::replay(input, candidates, keep, &mut |t, f| add(t, f, None)),
-        Kind::Mlab => mlab::replay(input, |t| add(t, None, None)),
+        Kind::Netlog => netlog::replay(input, candidates, keep, &mut |t, f| add(t, f, None)),
+        Kind::Mlab => mlab::replay(input, |t, s| add(t, None, s)),
         Kind::Iperf => iperf::replay(input, |t, s| add(t, None, Some(s))),
         Kind::IperfText => iperf::text::replay(input, |t, s| add(t, None, Some(s))),
-        Kind::Flent => samples::flent(input, |t| add(t, None, None)),
-        Kind::Ss => samples::ss(input, |t| add(t, None, None)),
+        Kind::Flent => flent::replay(input, |t| add(t, None, None)),
+        Kind::Ss => ss::replay(input, |t, s| add(t, None, s)),
         Kind::TcpProbe => probe::replay(input, |t| add(t, None, None)),
         Kind::Rows => samples::rows(input, |t| add(t, None, None)),
     };

@@ -15,12 +15,19 @@ const TIMER: Span = Span::millis(200);
 /// A hole filled within the minimum RTT divided by this was reordering, not a retransmission.
 const REORDER: u64 = 4;
 
+/// Without an RTT, how soon after a packet nothing else is taken for its second capture: retransmission timers
+/// are longer (RFC 8985 §7.2 has 10 ms for its shortest).
+const SOON: Span = Span::millis(10);
+/// How soon no timer of a sender expires, whatever the RTT.
+const QUICK: Span = Span::millis(1);
+
 /// Data sent at one moment. There is one for each packet in flight of each connection, so the type is kept
 /// small.
 #[derive(Clone, Debug)]
 struct SentRange {
     from: u64,
     upto: u64,
+    /// When it was sent last.
     at: Instant,
     sent_total: Bytes,
     delivered: Bytes,
@@ -34,8 +41,11 @@ struct SentRange {
     /// The timestamp value of its newest transmission, if `timestamps`.
     timestamp: u32,
     timestamps: bool,
+    /// The identification of its newest transmission; 0 if it has none.
+    id: u16,
     sacked: bool,
     retransmitted: bool,
+    undated: bool,
 }
 
 impl SentRange {
@@ -92,6 +102,8 @@ pub struct Counters {
     pub spurious: u64,
     /// Packets that arrived out of order.
     pub reordered: u64,
+    /// Second captures of packets.
+    pub copies: u64,
     /// Bytes that were acknowledged but never captured.
     pub unseen: u64,
     /// ACKs that acknowledged new data.
@@ -100,7 +112,7 @@ pub struct Counters {
     pub acks_of_several: u64,
     /// Packets with a CE mark at the capture point.
     pub marked: u64,
-    /// ACKs that carry ECE, an echo of a mark.
+    /// ACKs that tell of a mark.
     pub echoes: u64,
     /// Packets sent with the receive window full.
     pub peer_limited: u64,
@@ -119,6 +131,10 @@ pub struct DataInfo {
     pub at: Instant,
     /// When it was captured.
     pub captured: Instant,
+    /// True if it is not known when it was sent: such data gives no RTT sample.
+    pub undated: bool,
+    /// IPv4 identification; 0 if there is none.
+    pub id: u16,
     /// Offset of its first byte in the stream.
     pub from: u64,
     /// Offset of the byte after its last.
@@ -140,13 +156,14 @@ pub struct AckInfo {
     pub sack: [(u64, u64); 4],
     /// Number of SACK blocks.
     pub sacks: usize,
-    /// The receive window, bytes.
-    pub window: u64,
+    /// The receive window, bytes; `None` if the file does not state it.
+    pub window: Option<u64>,
     /// The timestamp that it echoes; `None` without the option.
     pub echo: Option<u32>,
-    /// True if it has ECE (RFC 3168 §6.1.3) and ECN was negotiated.
+    /// True if it tells of a mark: it has ECE (RFC 3168 §6.1.3), or its count of marks has risen (RFC 9768).
     pub marks: bool,
-    /// True if it has no payload and neither SYN nor FIN: only such an ACK can be a duplicate ACK.
+    /// True if it has no payload, neither SYN nor FIN, and no timestamp before that of an earlier one: only
+    /// such an ACK can be a duplicate ACK.
     pub pure: bool,
 }
 
@@ -172,6 +189,10 @@ pub struct Sender {
     episode: Option<Episode>,
     /// The stream offset after the byte of the newest window probe.
     probed: u64,
+    /// The newest timestamp value of its data.
+    newest: Option<u32>,
+    /// The greatest receive window that was stated, in bytes; `None` if none was.
+    pub widest: Option<u64>,
     /// True if the capture is at the receiver.
     receiver: bool,
     /// Counts of packets of the transfer so far.
@@ -180,8 +201,8 @@ pub struct Sender {
     pub analysis: Analysis,
 }
 
-/// True if timestamp `a` is before `b` (32 bits, wrapping).
-fn before(a: u32, b: u32) -> bool {
+/// True if number `a` is before `b` (32 bits, wrapping).
+pub(crate) fn before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
@@ -205,6 +226,8 @@ impl Sender {
             answered: 0,
             episode: None,
             probed: 0,
+            newest: None,
+            widest: None,
             receiver,
             counters: Counters::default(),
             analysis,
@@ -260,6 +283,16 @@ impl Sender {
         if d.upto <= d.from {
             return;
         }
+        let copy = d.from < self.max && self.is_copy(d);
+        if copy {
+            self.counters.copies += 1;
+            if d.upto <= self.max {
+                return;
+            }
+        }
+        if let Some(value) = d.timestamp.filter(|v| self.newest.is_none_or(|newest| before(newest, *v))) {
+            self.newest = Some(value);
+        }
         self.counters.marked += u64::from(d.marked);
         if self.facts.rwnd == Bytes::ZERO && d.upto > self.una {
             // A persist timer sends, again and again, what does not fit: neither new data nor a
@@ -279,7 +312,7 @@ impl Sender {
                 log.lost(d.from - len, d.from);
             }
         }
-        if d.from < self.max {
+        if d.from < self.max && !copy {
             self.on_retransmission(d, now);
         }
         let from = d.from.max(self.max);
@@ -291,9 +324,50 @@ impl Sender {
             self.estimate_pacing();
             let short = self.is_short(len);
             let sent = self.push(from, d.upto, now, d.timestamp, None);
+            if let Some(piece) = self.ranges.back_mut() {
+                (piece.undated, piece.id) = (d.undated, d.id);
+            }
             let full = self.facts.inflight + self.facts.mss > self.facts.rwnd;
             self.counters.peer_limited += u64::from(full) * n;
             self.analysis.sent(&self.facts, &sent, short);
+        }
+    }
+
+    /// True if the part of this data that was seen before is a second capture, whole, in parts or as one
+    /// super-segment, and not a retransmission. The same packet passes two points of capture within a round
+    /// trip; a retransmission comes after one, after ACKs that ask for it, or after a timer, and with a newer
+    /// timestamp if that has ticked.
+    fn is_copy(&self, d: &DataInfo) -> bool {
+        let made_before = d.timestamp.zip(self.newest).is_some_and(|(value, newest)| before(value, newest));
+        if d.upto <= self.una {
+            return made_before && d.upto - d.from > 1;
+        }
+        let (from, upto) = (d.from.max(self.una), d.upto.min(self.max));
+        let first = self.ranges.partition_point(|p| p.upto <= from);
+        let (mut same, mut identified, mut at) = (true, true, Instant::ZERO);
+        for p in self.ranges.iter().skip(first).take_while(|p| p.from < upto) {
+            if p.is_hole() {
+                return false;
+            }
+            same &= !p.timestamps || d.timestamp == Some(p.timestamp);
+            at = at.max(p.at);
+            // The parts of a super-segment are numbered from its identification on.
+            let parts = |n: u64, of: u64| (n.saturating_sub(of) / self.unit.max(1)) as u16;
+            let id = p.id.wrapping_add(parts(d.from, p.from)).wrapping_sub(parts(p.from, d.from));
+            let unknown = d.id == 0 || p.id == 0;
+            same &= unknown || d.id == id || d.id == p.id;
+            identified &= !unknown;
+        }
+        if made_before || !same || identified {
+            return made_before || same;
+        }
+        let since = d.at.since(at);
+        let rtt = self.facts.min_rtt.or(self.facts.srtt);
+        let asked = self.duplicates > 0 || self.sacked > 0;
+        if asked {
+            rtt.is_some_and(|rtt| since < rtt / 2)
+        } else {
+            since < rtt.map_or(SOON, |r| r.max(QUICK))
         }
     }
 
@@ -323,8 +397,10 @@ impl Sender {
             lost: small(self.facts.lost),
             timestamp: timestamp.unwrap_or(0),
             timestamps: timestamp.is_some(),
+            id: 0,
             sacked: false,
             retransmitted: false,
+            undated: false,
         };
         let sent = piece.sent();
         if let Some(log) = self.analysis.packets() {
@@ -353,6 +429,7 @@ impl Sender {
         let mut holes = None;
         for p in self.ranges.iter_mut().skip(i).take_while(|p| p.from < upto) {
             (p.timestamp, p.timestamps) = (d.timestamp.unwrap_or(0), d.timestamp.is_some());
+            (p.at, p.id) = (now, d.id);
             if p.is_hole() {
                 holes = Some(p.hole);
                 if d.from <= p.from && upto >= p.upto {
@@ -444,18 +521,21 @@ impl Sender {
             return;
         }
         let prior = self.facts.inflight;
+        let window = r.window.map_or(Bytes(u64::MAX), Bytes);
         let duplicate = r.pure
             && upto == self.una
             && !self.ranges.is_empty()
-            && r.window == self.facts.rwnd.0
-            && r.window > 0;
-        self.facts.rwnd = Bytes(r.window);
+            && window == self.facts.rwnd
+            && window > Bytes::ZERO;
+        self.facts.rwnd = window;
+        self.widest = self.widest.max(r.window);
         let mut newest: Option<Sent> = None;
         let mut arrived = 0;
         let mut spurious = 0;
         // Data that a SACK block had already acknowledged is not new and gives no RTT sample.
         let mut deliver = |p: &SentRange, new: u64| {
-            if new > 0 && !p.retransmitted && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
+            if new > 0 && !p.retransmitted && !p.undated && !p.is_hole() && newest.is_none_or(|n| n.at < p.at)
+            {
                 newest = Some(p.sent());
             }
             arrived += new;
@@ -516,7 +596,8 @@ impl Sender {
         }
         if advanced > 0 {
             self.duplicates = 0;
-        } else if duplicate && spurious == 0 {
+        } else if duplicate && spurious == 0 && (r.sacks == 0 || arrived > 0) {
+            // With SACK, one that tells of something new (RFC 6675 §2).
             self.duplicates += 1;
         }
         if self.episode.is_some_and(|e| e.open && upto >= e.end) {

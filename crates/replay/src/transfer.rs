@@ -3,11 +3,12 @@
 //! Names contain the units; times count from the connection's first packet; absent values are null.
 
 use crate::analysis::{Findings, Period, StartupResult};
-use crate::connection::{Connection, Vantage};
+use crate::connection::{Connection, Ecn, Vantage};
 use crate::fit::FittedPath;
 use crate::fork::ForkResult;
 use crate::infer::{ExitEstimate, NoExit};
 use crate::observer::{Moment, TimedEvent};
+use crate::sender::Counters;
 use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_study::record::Class;
@@ -33,6 +34,8 @@ pub enum Source {
     KernelLog,
     /// A qlog of a QUIC or TCP stack.
     Qlog,
+    /// A log of Chrome's network stack.
+    Netlog,
     /// Events of startups in a running kernel.
     KernelEvents,
     /// Repeated output of `ss -tin`.
@@ -45,6 +48,8 @@ pub enum Source {
     TcpInfo,
     /// A result of iperf3.
     Iperf3,
+    /// Text printed by iperf 2.
+    Iperf2,
     /// Text printed by nuttcp.
     Nuttcp,
     /// A flent data file.
@@ -121,7 +126,7 @@ pub struct ExitRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitPeriod {
-    /// `application`; `receive window`; or `idle`: nothing was in flight for 200 ms or more.
+    /// `application`; `receive window`; `send buffer`; or `idle`: nothing was in flight for 200 ms or more.
     pub what: String,
     /// When it began, in seconds since the connection's first packet.
     pub from_s: f64,
@@ -222,19 +227,25 @@ pub struct Transfer {
     pub direction: Option<String>,
     /// Payload bytes delivered in the other direction of the connection.
     #[serde(default)]
-    pub other_bytes: u64,
+    pub other_bytes: Option<u64>,
     /// Where the capture was made: `sender`, `receiver`, `middle` or `unknown`.
     pub vantage: String,
     /// Time of the first packet, seconds since 1970; 0 if the file does not state it.
     pub start_s: f64,
     /// Seconds from the first packet to the last event.
     pub duration_s: f64,
-    /// Payload bytes delivered in this direction.
-    pub bytes: u64,
+    /// Payload bytes delivered in this direction; null if the file does not show it, as everything below.
+    pub bytes: Option<u64>,
     /// Payload of a full segment.
     pub mss_bytes: u64,
+    /// The sender's congestion control, as the file names it; null if it does not.
+    #[serde(default)]
+    pub congestion_control: Option<String>,
+    /// The greatest receive window that the receiver offered; null if it is not known.
+    #[serde(default)]
+    pub receive_window_bytes: Option<u64>,
     /// Bytes of the initial window: the most in flight before the first acknowledgement.
-    pub iw_bytes: u64,
+    pub iw_bytes: Option<u64>,
     /// RTT of the handshake.
     pub handshake_rtt_s: Option<f64>,
     /// Least RTT sample, in seconds; null if there is no sample.
@@ -242,31 +253,31 @@ pub struct Transfer {
     /// Maximum RTT less minimum RTT.
     pub peak_delay_s: Option<f64>,
     /// Number of data packets, those sent again included.
-    pub packets: u64,
+    pub packets: Option<u64>,
     /// Packets that the sender sent again.
-    pub retransmitted_packets: u64,
+    pub retransmitted_packets: Option<u64>,
     /// Retransmitted packets that had arrived before.
-    pub spurious_packets: u64,
+    pub spurious_packets: Option<u64>,
     /// Packets that arrived out of order.
-    pub reordered_packets: u64,
+    pub reordered_packets: Option<u64>,
     /// Packets with a CE mark at the capture point.
     #[serde(default)]
-    pub marked_packets: u64,
-    /// ACKs that carry ECE, an echo of a mark.
+    pub marked_packets: Option<u64>,
+    /// ACKs that tell of a mark.
     #[serde(default)]
-    pub mark_echoes: u64,
+    pub mark_echoes: Option<u64>,
     /// Packets sent while the receive window was zero, to learn when it opens.
     #[serde(default)]
-    pub window_probes: u64,
+    pub window_probes: Option<u64>,
     /// Packets that only keep the connection alive.
     #[serde(default)]
-    pub keep_alives: u64,
+    pub keep_alives: Option<u64>,
     /// Payload bytes that were acknowledged but never captured.
-    pub unseen_bytes: u64,
+    pub unseen_bytes: Option<u64>,
     /// Share of ACKs that acknowledged more than one segment.
     pub delayed_acks: Option<f64>,
     /// Packets in the largest super-segment.
-    pub super_segment: u64,
+    pub super_segment: Option<u64>,
     /// The observed end of slow start.
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
@@ -292,9 +303,10 @@ pub struct Transfer {
     pub first_loss_time_s: Option<f64>,
     /// Cost of an early exit.
     pub cost_s: Option<f64>,
-    /// Periods in which something other than cwnd limited the sender, to the round trip: the first 256.
+    /// Periods in which something other than cwnd limited the sender, to the round trip or the sample: the first
+    /// 256. Null if the file does not show it.
     #[serde(default, rename = "held")]
-    pub limits: Vec<LimitPeriod>,
+    pub limits: Option<Vec<LimitPeriod>>,
     /// What each startup would have done.
     pub startups: Vec<StartupRow>,
     /// Continuation in the simulator, if requested.
@@ -338,27 +350,29 @@ impl Transfer {
             from: String::new(),
             to: String::new(),
             direction: None,
-            other_bytes: 0,
+            other_bytes: None,
             vantage: Vantage::Sender.name().to_string(),
             start_s: 0.0,
             duration_s: 0.0,
-            bytes: 0,
+            bytes: None,
             mss_bytes: mss.0,
-            iw_bytes: 0,
+            congestion_control: None,
+            receive_window_bytes: None,
+            iw_bytes: None,
             handshake_rtt_s: None,
             min_rtt_s: None,
             peak_delay_s: None,
-            packets: 0,
-            retransmitted_packets: 0,
-            spurious_packets: 0,
-            reordered_packets: 0,
-            marked_packets: 0,
-            mark_echoes: 0,
-            window_probes: 0,
-            keep_alives: 0,
-            unseen_bytes: 0,
+            packets: None,
+            retransmitted_packets: None,
+            spurious_packets: None,
+            reordered_packets: None,
+            marked_packets: None,
+            mark_echoes: None,
+            window_probes: None,
+            keep_alives: None,
+            unseen_bytes: None,
             delayed_acks: None,
-            super_segment: 1,
+            super_segment: None,
             exit: None,
             unclear: None,
             certain: false,
@@ -370,7 +384,7 @@ impl Transfer {
             median_bps: None,
             first_loss_time_s: None,
             cost_s: None,
-            limits: Vec::new(),
+            limits: None,
             startups: Vec::new(),
             fork: None,
             caveats: Vec::new(),
@@ -399,10 +413,17 @@ impl Transfer {
         (self.certain, self.cost_s) = (false, None);
     }
 
+    /// Removes what rests on round-trip times, which are not those of the path.
+    fn forget_times(&mut self) {
+        (self.min_rtt_s, self.peak_delay_s) = (None, None);
+        (self.capacity_time_s, self.capacity_by_latency_s, self.capacity_by_throughput_s) =
+            (None, None, None);
+    }
+
     /// True if more than half of the data was acknowledged but not captured. What limited its sender is then
     /// not known.
     pub fn mostly_uncaptured(&self) -> bool {
-        self.unseen_bytes > self.bytes / 2
+        self.unseen_bytes.zip(self.bytes).is_some_and(|(unseen, all)| unseen > all / 2)
     }
 
     /// Sets what the findings contain.
@@ -411,8 +432,8 @@ impl Transfer {
         self.observe(f.observed, f.class.into());
         self.certain = f.certain;
         self.duration_s = seconds(f.last);
-        self.bytes = f.delivered.0;
-        self.iw_bytes = f.iw.0;
+        self.bytes = Some(f.delivered.0);
+        self.iw_bytes = Some(f.iw.0);
         self.min_rtt_s = f.min_rtt.map(Span::as_secs_f64);
         self.peak_delay_s = f.min_rtt.zip(f.max_rtt).map(|(least, most)| (most - least).as_secs_f64());
         self.heuristic = f.heuristic.to_string();
@@ -427,7 +448,7 @@ impl Transfer {
             from_s: seconds(*from),
             until_s: seconds(*until),
         };
-        self.limits = f.periods.iter().map(limit).collect();
+        self.limits = Some(f.periods.iter().map(limit).collect());
         self.startups = f.startups.iter().map(startup_row).collect();
         self
     }
@@ -452,17 +473,19 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         let Some(sender) = sender else { continue };
         let (way, n, mss) = (&c.directions[from], sender.counters, sender.mss());
         let recorded = (!way.syn_seen()).then_some(Err(NoExit::BeganBefore));
-        let findings = sender.analysis.finish(recorded);
+        let mut findings = sender.analysis.finish(recorded);
+        findings.no_path = c.no_path(from, findings.min_rtt);
         let mut t = Transfer::new(Source::Capture, c.number, mss).with(&findings);
         (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
         t.vantage = way.vantage.name().to_string();
         t.direction = c.caller().map(|caller| if caller == from { "upload" } else { "download" }.to_string());
         t.start_s = c.start as f64 / 1e9;
         t.handshake_rtt_s = c.handshake.map(Span::as_secs_f64);
-        (t.packets, t.retransmitted_packets) = (n.packets, n.retransmitted);
-        (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
-        (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
-        (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
+        (t.packets, t.retransmitted_packets) = (Some(n.packets), Some(n.retransmitted));
+        (t.spurious_packets, t.reordered_packets) = (Some(n.spurious), Some(n.reordered));
+        (t.marked_packets, t.mark_echoes) = (Some(n.marked), Some(n.echoes));
+        (t.window_probes, t.keep_alives) = (Some(n.window_probes), Some(n.keep_alives));
+        t.receive_window_bytes = sender.widest;
         // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs. At
         // the receiver the growth until a loss is half a round trip late, and shows in a window of many
         // segments.
@@ -470,21 +493,36 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
             e.evidence.is_congestion() && (way.vantage != Vantage::Receiver || e.cwnd >= SURE_WINDOW)
         };
         t.certain &= way.vantage == Vantage::Sender || findings.observed.is_ok_and(of_loss);
-        t.unseen_bytes = n.unseen;
-        t.super_segment = n.super_segment.max(1);
+        t.unseen_bytes = Some(n.unseen);
+        t.super_segment = Some(n.super_segment.max(1));
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
-        t.caveats = caveats(c, from, &t, n.acks);
+        t.caveats = caveats(c, from, &n, findings.no_path);
         if t.mostly_uncaptured() {
             t.withhold(NoExit::Uncaptured);
-            t.limits.clear();
+            t.limits = None;
+        }
+        if n.acks == 0 {
+            // What was sent is known, and nothing of what became of it.
+            (t.bytes, t.iw_bytes, t.limits) = (None, None, None);
+            if way.syn_seen() {
+                t.withhold(NoExit::NoAcks);
+            }
+        }
+        if let Some(why) = findings.no_path {
+            if t.exit.is_some() || t.class == ExitClass::None {
+                t.withhold(why);
+            }
+            t.startups.clear();
+            t.forget_times();
         }
         rows.push((t, findings));
     }
-    let sizes: Vec<u64> = rows.iter().map(|r| r.0.bytes).collect();
+    let sizes: Vec<Option<u64>> = rows.iter().map(|r| r.0.bytes).collect();
     if let [a, b] = sizes[..] {
         for ((t, _), other) in rows.iter_mut().zip([b, a]) {
             t.other_bytes = other;
-            if t.bytes * LITTLE.0 < other && t.bytes < t.mss_bytes * LITTLE.1 {
+            let (bytes, other) = (t.bytes.unwrap_or(0), other.unwrap_or(0));
+            if bytes.saturating_mul(LITTLE.0) < other && bytes < t.mss_bytes * LITTLE.1 {
                 t.withhold(NoExit::LittleData);
             }
         }
@@ -492,7 +530,8 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
     rows
 }
 
-fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> {
+fn caveats(c: &Connection, from: usize, n: &Counters, no_path: Option<NoExit>) -> Vec<String> {
+    let (acks, copies) = (n.acks, n.copies + c.duplicates);
     let mut all = Vec::new();
     let mut add = |applies: bool, text: &str| {
         if applies {
@@ -505,7 +544,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
         "the connection began before the capture: its slow start was not seen",
     );
     add(
-        c.directions[from].syn_seen() && c.handshake.is_none(),
+        c.directions[from].syn_seen() && c.handshake.is_none() && no_path.is_none(),
         "the handshake was not captured completely: the capture is assumed to be at the sender",
     );
     add(
@@ -520,14 +559,24 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
         vantage == Vantage::Receiver && c.timestamps,
         "captured at the receiver: times are those of its clock, to the resolution of the timestamps",
     );
-    add(
-        vantage != Vantage::Receiver && t.unseen_bytes > 0,
-        "the capture missed packets that were acknowledged",
-    );
+    add(vantage != Vantage::Receiver && n.unseen > 0, "the capture missed packets that were acknowledged");
     add(acks == 0, "no acknowledgement was captured: nothing is known about the path");
-    add(c.duplicates > 0, "packets that were captured twice are counted once");
     add(
-        c.directions[from].syn_seen() && !c.ecn && t.marked_packets > 0,
+        no_path == Some(NoExit::NoVantage),
+        "where it was captured is not known, without the handshake: RTTs of less than a millisecond may be the time that the \
+         receiver takes to answer",
+    );
+    add(
+        no_path == Some(NoExit::BelowTick),
+        "the RTT is not known: it is shorter than a tick of the timestamps by which the sender's order of events is restored",
+    );
+    add(copies > 0, "packets that were captured twice are counted once");
+    add(
+        c.directions[1 - from].is_cut(),
+        "packets are cut within the SYN's options: the receive window is not known",
+    );
+    add(
+        c.directions[from].syn_seen() && c.ecn == Ecn::No && n.marked > 0,
         "packets have ECN marks, but ECN was not negotiated (RFC 3168)",
     );
     add(
@@ -535,7 +584,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
         "some packets have a time before that of an earlier packet: the later time was used",
     );
     let tick_ms = c.tick as f64 / 1e6;
-    if tick_ms >= 1.0 && t.packets > 20 {
+    if tick_ms >= 1.0 && n.packets > 20 {
         all.push(format!(
             "the capture clock ticks every {tick_ms} ms: times and RTTs are no more precise, and an RTT of 0 counts as none"
         ));
@@ -545,6 +594,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
             all.push(text.to_string());
         }
     };
+    add(c.stepped, "the clock of the capture goes back: later packets were ignored");
     add(c.silent, "silent for more than ten minutes, or a damaged time: later packets were ignored");
     add(c.syn_losses() > 0, "a handshake packet was retransmitted");
     all

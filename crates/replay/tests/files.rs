@@ -6,6 +6,7 @@ mod classes;
 mod common;
 mod corpus;
 mod damage;
+mod faults;
 mod formats;
 mod inputs;
 mod kernlogs;

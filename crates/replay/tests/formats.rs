@@ -116,6 +116,65 @@ fn every_draft_of_qlog_gives_the_same_row() {
     }
 }
 
+/// Each path of a multipath connection has packet numbers and a window of its own.
+#[test]
+fn paths_of_a_multipath_qlog_have_rows_of_their_own() {
+    let mut events = Vec::new();
+    for (path, rtt, kind) in [(0, 40, "ack"), (1, 90, "path_ack")] {
+        let mut number = 0;
+        for round in 0..4 {
+            let (first, at) = (number, round * rtt);
+            for _ in 0..10 << round {
+                events.push((at, format!(
+                    r#"{{"time":{at},"path_id":{path},"name":"transport:packet_sent","data":{{"header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":1200}},"frames":[{{"frame_type":"stream"}}]}}}}"#
+                )));
+                number += 1;
+            }
+            // The ACK comes on the other path.
+            events.push((at + rtt, format!(
+                r#"{{"time":{},"path_id":{},"name":"transport:packet_received","data":{{"header":{{"packet_type":"1RTT","packet_number":{round}}},"frames":[{{"frame_type":"{kind}","path_id":{path},"acked_ranges":[[{first},{}]]}}]}}}}"#,
+                at + rtt, 1 - path, number - 1
+            )));
+        }
+    }
+    events.sort_by_key(|e| e.0);
+    let events: Vec<String> = events.into_iter().map(|e| e.1).collect();
+    let text = format!(
+        r#"{{"qlog_version":"0.3","traces":[{{"vantage_point":{{"name":"s"}},"events":[{}]}}]}}"#,
+        events.join(",")
+    );
+    let found: Vec<_> = rows(&text).into_iter().map(|t| (t.from, t.bytes, t.min_rtt_s, t.packets)).collect();
+    let of = |path: u64, rtt| (format!("s path {path}"), Some(150 * 1200), Some(rtt), Some(150));
+    assert_eq!(found, [of(0, 0.04), of(1, 0.09)]);
+}
+
+/// What was delivered, and what was lost, is not known from packets sent and metrics alone.
+#[test]
+fn a_qlog_without_acks_says_what_it_does_not_show() {
+    let event = |n: u64, cwnd: u64| {
+        let at = n * 50;
+        format!(
+            r#"{{"time":{at},"name":"recovery:metrics_updated","data":{{"congestion_window":{cwnd},"latest_rtt":50.2,"min_rtt":50}}}},
+            {{"time":{at},"name":"transport:packet_sent","data":{{"header":{{"packet_type":"1RTT","packet_number":{n}}},"raw":{{"length":1400}}}}}}"#
+        )
+    };
+    let events: Vec<String> =
+        [14, 28, 56, 112, 112, 113].iter().enumerate().map(|(n, w)| event(n as u64, w * 1000)).collect();
+    let with = |more: &str| {
+        let text =
+            format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{}{more}]}}]}}"#, events.join(","));
+        rows(&text).remove(0)
+    };
+    let t = with("");
+    assert_eq!((t.bytes, t.packets, t.retransmitted_packets), (None, Some(6), None));
+    assert!(t.caveats.iter().any(|c| c.contains("the log has no ACKs")), "{:?}", t.caveats);
+    let lost = with(
+        r#",{"time":300,"name":"recovery:packet_lost","data":{"header":{"packet_number":3}}},
+        {"time":301,"name":"recovery:metrics_updated","data":{"congestion_window":56000,"congestion_control":"Cubic"}}"#,
+    );
+    assert_eq!((lost.retransmitted_packets, lost.congestion_control.as_deref()), (Some(1), Some("cubic")));
+}
+
 /// One sentence says what the file is and what to give instead.
 #[test]
 fn what_cannot_be_analysed_is_named_with_what_to_do() {

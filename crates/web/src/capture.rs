@@ -35,7 +35,7 @@ struct Analysis {
 struct Answer {
     from: String,
     to: String,
-    bytes: u64,
+    bytes: Option<u64>,
     sentences: Vec<String>,
     page: String,
     /// The transfer continued in the simulator with each startup.

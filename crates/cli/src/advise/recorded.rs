@@ -4,8 +4,8 @@
 use crate::table::{Align, Cell, Table};
 use serde::Serialize;
 use slowstart_replay::answer::mostly_waited_for_data;
-use slowstart_replay::fit::fit;
 use slowstart_replay::fit::text::Fitted;
+use slowstart_replay::fit::{fit, sampled};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::AnalysedTransfer;
 use slowstart_replay::transfer::{ExitClass, Transfer};
@@ -104,7 +104,7 @@ impl Recorded {
     pub(super) fn add(&mut self, source: String, t: &AnalysedTransfer) {
         let row = &t.row;
         self.transfers += 1;
-        self.bytes += row.bytes;
+        self.bytes += row.bytes.unwrap_or(0);
         if mostly_waited_for_data(row) {
             self.waited += 1;
             return;
@@ -124,10 +124,15 @@ impl Recorded {
                 *a = Agreement { agree: a.agree + u64::from(agree), of: a.of + 1 };
             }
         }
-        match t.findings.as_ref().map(fit) {
+        let fitted = match (&t.findings, &t.samples) {
+            (Some(findings), _) => Some(fit(findings)),
+            (None, Some(samples)) => Some(sampled::fit(samples).map(|(path, _)| path)),
+            (None, None) => None,
+        };
+        match fitted {
             Some(Ok(path)) if path.link_was_full() => {
                 self.queue_not_full += u64::from(!path.queue_was_full());
-                self.paths.push((row.bytes, Fitted { source, path }));
+                self.paths.push((row.bytes.unwrap_or(0), Fitted { source, path }));
             }
             Some(Ok(_)) => self.never_full += 1,
             Some(Err(_)) | None => self.without_path += 1,

@@ -30,10 +30,10 @@ use std::path::{Path, PathBuf};
 /// Find when recorded connections left slow start, and when each startup would have
 ///
 /// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a
-/// measurement of M-Lab (NDT7, tcp-info), iperf3 or flent, the text of iperf3 or
-/// nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or
-/// kernel events of this program; plain, or compressed by gzip or zstd. `-` is
-/// standard input. Of a folder, all files are read, also those in folders within
+/// measurement of M-Lab (NDT7, tcp-info), iperf3 or flent, the text of iperf3,
+/// iperf 2 or nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), a
+/// log of Chrome's network stack, or rows or kernel events of this program; plain,
+/// or compressed by gzip or zstd. `-` is standard input. Of a folder, all files are read, also those in folders within
 /// it. A file that cannot be read is reported and passed over; the exit status is
 /// then 2.
 ///
@@ -107,6 +107,13 @@ impl Replay {
                 Ok(summary) => {
                     if !self.rows.printed() && files.len() <= results::LINES {
                         print(&title(file, &summary))?;
+                    }
+                    if summary.counts.cut > 0 && summary.counts.tcp > 0 {
+                        let n = number(summary.counts.cut as f64);
+                        let name = file.display();
+                        warn(&format!(
+                            "{name}: {n} TCP packets are cut before the end of their header and left out"
+                        ));
                     }
                     if let Some(e) = &summary.incomplete {
                         warn(&format!("{}: {e}; the rows are those of the part before it", file.display()));

@@ -84,6 +84,8 @@ struct Predictions {
 pub(super) struct Population {
     transfers: u64,
     bytes: u64,
+    /// Transfers of which it is not known what they delivered.
+    unknown_bytes: u64,
     certain: u64,
     observed: Exits,
     startups: Vec<Predictions>,
@@ -101,11 +103,12 @@ fn share(n: u64, all: u64) -> String {
 impl Population {
     pub(super) fn add(&mut self, row: &Transfer) {
         self.transfers += 1;
-        self.bytes += row.bytes;
+        self.bytes += row.bytes.unwrap_or(0);
+        self.unknown_bytes += u64::from(row.bytes.is_none());
         self.certain += u64::from(row.certain);
         self.observed.add(row.class, row.exit.as_ref().map(|e| (e.time_s, e.cwnd_bytes)), row.mss_bytes);
         let mut limited: BTreeMap<&str, f64> = BTreeMap::new();
-        for l in &row.limits {
+        for l in row.limits.iter().flatten() {
             // An idle sender has nothing to send.
             let what = if l.what == "idle" { "application" } else { &l.what };
             *limited.entry(what).or_default() += l.until_s - l.from_s;
@@ -173,7 +176,15 @@ impl Population {
                 ));
             }
         }
-        [format!("{} transfers of {}", number(all as f64), bytes(self.bytes)), exits, parts.join("; ")]
+        let unknown = match self.unknown_bytes {
+            0 => String::new(),
+            n => format!(", of {} it is not known", number(n as f64)),
+        };
+        [
+            format!("{} transfers of {}{unknown}", number(all as f64), bytes(self.bytes)),
+            exits,
+            parts.join("; "),
+        ]
     }
 
     /// A line for the observed exits and one for each startup.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// More transfers than this are summarised, and more files than this are not named.
 pub(super) const LINES: usize = 20;
 /// Width of the names of facts.
-const FACT: usize = 16;
+const FACT: usize = 18;
 /// Up to this number of transfers, each has an answer; the number of pages with `--out`.
 const DETAILED: usize = 3;
 
@@ -82,7 +82,7 @@ struct Place {
     file: PathBuf,
     connection: u64,
     from: String,
-    bytes: u64,
+    bytes: Option<u64>,
 }
 
 impl<'a> Results<'a> {

@@ -292,8 +292,8 @@ fn of_samples(t: &Transfer, s: &Series) -> Vec<Question> {
         if found.is_some() || t.unclear.as_deref() == Some("ended while growing") {
             add("exits", "exit", Measure::Exit, since(found), shown(t));
         }
-        let resent = |i: usize| i.checked_sub(1).map_or(0, |b| s.samples[b].retransmitted);
-        let lost = |i: &usize| s.samples[*i].retransmitted > resent(*i);
+        let resent = |i: usize| i.checked_sub(1).map_or(0, |b| s.samples[b].retransmitted.unwrap_or(0));
+        let lost = |i: &usize| s.samples[*i].retransmitted > Some(resent(*i));
         let fell = |i: &usize| *i > 0 && lost(i) && s.samples[*i].cwnd < s.samples[*i - 1].cwnd;
         let all = 0..s.samples.len();
         add("first loss", "first retransmission", Measure::FirstLoss, since(all.clone().find(lost)), None);
@@ -336,7 +336,7 @@ impl Run {
             at: Instant(((s.time_s - begin) * 1e9) as u64),
             cwnd: Bytes(s.cwnd_bytes),
             delivered: Some(Bytes(s.delivered_bytes)),
-            retransmitted: u64::from(s.time_s >= lost),
+            retransmitted: Some(u64::from(s.time_s >= lost)),
             ..Sample::default()
         };
         let all: Vec<Sample> = o.trace.samples.iter().filter(|s| s.time_s > begin).map(sample).collect();

@@ -1,7 +1,9 @@
 //! The TCP header in a captured frame, for any link type and snapshot length, also inside tunnels.
 
-use super::tunnel;
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpOptionsIterator};
+use super::{link, tunnel};
+use etherparse::{
+    IpNumber, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpOptionReadError, TcpOptionsIterator,
+};
 use pcap_parser::Linktype;
 
 /// Maximum number of SACK blocks in a header without timestamps.
@@ -18,10 +20,14 @@ pub struct TcpSegment {
     pub seq: u32,
     /// The acknowledgement number of the header.
     pub ack: u32,
-    /// Window field, not scaled.
-    pub window: u16,
+    /// Window field, not scaled; `None` if the packet is cut before it.
+    pub window: Option<u16>,
     /// Flags, as in `tcp::segment`.
     pub flags: u8,
+    /// The ninth flag, AE (RFC 9768), which was NS before.
+    pub accurate: bool,
+    /// True if the packet is cut within its options: of those that it lacks nothing is known.
+    pub cut: bool,
     /// True if congestion experienced is set (RFC 3168 §5).
     pub marked: bool,
     /// Payload bytes on the wire, captured or not.
@@ -51,23 +57,59 @@ impl TcpSegment {
     }
 }
 
-/// True if frames of this link type can be read.
-pub fn known(link: Linktype) -> bool {
-    matches!(link.0, 0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276)
+/// Why a frame gives no TCP segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// Its TCP header is cut before the flags.
+    Cut,
+    /// It has no TCP header, or it is a fragment other than the first.
+    Other,
 }
 
-/// Ports of a UDP packet in a frame that [`parse`] refuses.
-pub fn udp_ports(link: Linktype, frame: &[u8]) -> Option<[u16; 2]> {
-    let payload = ip_payload(link, frame)?;
-    let udp = payload.payload;
-    let be16 = |at: usize| Some(u16::from_be_bytes(udp.get(at..at + 2)?.try_into().ok()?));
-    (payload.ip_number == etherparse::IpNumber::UDP && !payload.fragmented).then_some(())?;
-    Some([be16(0)?, be16(2)?])
+/// What a frame that [`parse`] refuses contains, in words.
+pub fn what(link: Linktype, frame: &[u8]) -> String {
+    let is_wireless = matches!(link.0, 105 | 127);
+    let Some(outer) = link::packet(link, frame) else {
+        let encrypted = is_wireless && link::is_encrypted(link::unwrapped(link, frame).unwrap_or_default());
+        return if encrypted { "encrypted 802.11" } else { "no IP" }.to_string();
+    };
+    let Some(packet) = innermost(outer) else { return "no IP".to_string() };
+    let Some(found) = payload(&packet) else {
+        return match packet.ether_payload().map(|p| p.ether_type) {
+            Some(etherparse::EtherType::ARP) => "ARP".to_string(),
+            Some(kind) => format!("EtherType {:#06x}", kind.0),
+            None => "no IP".to_string(),
+        };
+    };
+    let port = |at: usize| Some(u16::from_be_bytes(found.payload.get(at..at + 2)?.try_into().ok()?));
+    match (found.ip_number, port(0), port(2)) {
+        _ if found.fragmented => "IP fragments".to_string(),
+        (IpNumber::UDP, Some(a), Some(b)) => udp(a.min(b), a.max(b)),
+        (n, ..) => match n.keyword_str() {
+            Some(name) => name.to_string(),
+            None => format!("IP protocol {}", n.0),
+        },
+    }
 }
 
-/// The payload of the IP packet in a frame, outside of tunnels.
-fn ip_payload(link: Linktype, frame: &[u8]) -> Option<etherparse::LaxIpPayloadSlice<'_>> {
-    payload(&packet(link, frame)?)
+/// What UDP between these ports is.
+fn udp(low: u16, high: u16) -> String {
+    for port in [low, high] {
+        let name = match port {
+            53 => "DNS",
+            443 => "QUIC",
+            500 | 4500 => "IPsec over UDP, which is encrypted",
+            1194 => "OpenVPN, which is encrypted",
+            1701 => "L2TP",
+            2152 => "GTP-U without IP",
+            4790 => "VXLAN-GPE",
+            37008 => "TZSP",
+            51820 => "WireGuard, which is encrypted",
+            _ => continue,
+        };
+        return name.to_string();
+    }
+    format!("UDP of port {low}")
 }
 
 fn payload<'a>(packet: &LaxSlicedPacket<'a>) -> Option<etherparse::LaxIpPayloadSlice<'a>> {
@@ -83,6 +125,7 @@ fn innermost(mut packet: LaxSlicedPacket<'_>) -> Option<LaxSlicedPacket<'_>> {
     for _ in 0..tunnel::MOST {
         let inner = match packet.ether_payload() {
             Some(labels) if labels.ether_type.0 == tunnel::MPLS => tunnel::mpls(labels.payload),
+            Some(session) if session.ether_type.0 == tunnel::PPPOE => link::pppoe(session.payload),
             _ => tunnel::open(&payload(&packet)?),
         };
         match inner {
@@ -93,30 +136,17 @@ fn innermost(mut packet: LaxSlicedPacket<'_>) -> Option<LaxSlicedPacket<'_>> {
     Some(packet)
 }
 
-/// The packet in a frame.
-fn packet(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
-    let be16 = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
-    let cooked = |protocol: usize, header: usize| {
-        Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
-    };
-    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is
-    // redundant: the first four bits of the packet state the IP version.
-    match link.0 {
-        1 => LaxSlicedPacket::from_ethernet(frame).ok(),
-        0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok(),
-        12 | 14 | 101 | 228 | 229 => LaxSlicedPacket::from_ip(frame).ok(),
-        113 => cooked(14, 16),
-        276 => cooked(0, 20),
-        _ => None,
-    }
-}
+/// Bytes of a TCP header up to its flags.
+const LEAST: usize = 14;
 
-/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the
-/// frame is cut too short. `on_wire` is the length of the whole frame.
-pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
-    let packet = innermost(packet(link, frame)?)?;
+/// The TCP segment in a frame. `on_wire` is the length of the whole frame.
+///
+/// # Errors
+/// For all other traffic, for fragments other than the first, and if the frame is cut too short.
+pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Result<TcpSegment, Unread> {
+    let packet = link::packet(link, frame).and_then(innermost).ok_or(Unread::Other)?;
     let mut segment = TcpSegment::default();
-    let (payload, announced) = match packet.net.as_ref()? {
+    let (payload, announced) = match packet.net.as_ref().ok_or(Unread::Other)? {
         LaxNetSlice::Ipv4(ip) => {
             let h = ip.header();
             let mapped = |a: [u8; 4]| 0xffff_0000_0000 | u128::from(u32::from_be_bytes(a));
@@ -124,7 +154,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
             segment.id = h.identification();
             segment.marked = h.ecn().value() == 3;
             if h.fragments_offset().value() > 0 {
-                return None;
+                return Err(Unread::Other);
             }
             // Zero for super-segments captured before the interface segments them.
             let total = u32::from(h.total_len());
@@ -138,35 +168,46 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
             let extensions = ip.extensions().slice().len() as u32;
             (ip.payload(), length.checked_sub(extensions).filter(|_| length > 0))
         }
-        LaxNetSlice::Arp(_) => return None,
+        LaxNetSlice::Arp(_) => return Err(Unread::Other),
     };
-    if payload.ip_number != etherparse::IpNumber::TCP || payload.fragmented {
-        return None;
+    if payload.ip_number != IpNumber::TCP || payload.fragmented {
+        return Err(Unread::Other);
     }
     let tcp = payload.payload;
-    let head: &[u8; 20] = tcp.get(..20)?.try_into().ok()?;
+    let head = tcp.first_chunk::<LEAST>().ok_or(Unread::Cut)?;
     let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let header = usize::from(head[12] >> 4) * 4;
     if header < 20 {
-        return None;
+        return Err(Unread::Other);
     }
     // If IP does not state the length, the frame's length is used; Ethernet padding then counts as payload.
     let before = tcp.as_ptr() as usize - frame.as_ptr() as usize;
     let length = announced.unwrap_or_else(|| on_wire.saturating_sub(before as u32));
     segment.ports = [half(0), half(2)];
     (segment.seq, segment.ack) = (word(4), word(8));
-    segment.flags = head[13];
-    segment.window = half(14);
+    (segment.flags, segment.accurate) = (head[13], head[12] & 1 == 1);
+    segment.window = tcp.get(14..16).map(|w| u16::from_be_bytes([w[0], w[1]]));
     segment.len = length.saturating_sub(header as u32);
+    segment.cut = tcp.len() < header;
     options(&mut segment, tcp.get(20..header.min(tcp.len())).unwrap_or_default());
-    Some(segment)
+    Ok(segment)
 }
 
 fn options(segment: &mut TcpSegment, bytes: &[u8]) {
-    for option in TcpOptionsIterator::from_slice(bytes) {
-        // An option that is cut or invalid ends the list; the options before it are kept.
-        let Ok(option) = option else { return };
+    let mut all = TcpOptionsIterator::from_slice(bytes);
+    loop {
+        let rest = all.rest();
+        let option = match (all.next(), rest) {
+            (Some(Ok(option)), _) => option,
+            // One that is not known here is passed over.
+            (Some(Err(TcpOptionReadError::UnknownId(_))), [_, length, ..]) if *length >= 2 => {
+                all = TcpOptionsIterator::from_slice(rest.get(usize::from(*length)..).unwrap_or_default());
+                continue;
+            }
+            // One that is cut or invalid ends the list; the options before it are kept.
+            _ => return,
+        };
         match option {
             TcpOptionElement::MaximumSegmentSize(mss) => segment.mss = Some(mss),
             TcpOptionElement::WindowScale(scale) => segment.scale = Some(scale.min(14)),
@@ -210,8 +251,36 @@ mod tests {
         let cooked = with(&[&[0; 14][..], &[8, 0]].concat());
         let cooked2 = with(&[&[8, 0][..], &[0; 18]].concat());
         let null = with(&[2, 0, 0, 0]);
-        for (link, frame) in [(1, ethernet), (1, vlan), (113, cooked), (276, cooked2), (0, null)] {
-            assert_eq!(parse(Linktype(link), &frame, 1066), Some(raw), "link {link}");
+        let pppoe = [0x11, 0, 0, 1, 4, 30, 0, 0x21];
+        let session = with(&[&[0; 12][..], &[0x88, 0x64], &pppoe].concat());
+        let llc = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+        let wireless = with(&[&[0x08, 1][..], &[0; 22], &llc].concat());
+        // With quality of service, four addresses and +HTC.
+        let quality = with(&[&[0x88, 0x83][..], &[0; 22], &[0; 6 + 2 + 4], &llc].concat());
+        let radiotap = [&[0, 0, 9, 0, 0, 0, 0, 0, 7][..], &wireless].concat();
+        let pktap =
+            |link: u8, frame: &[u8]| [&[16, 0, 0, 0, 1, 0, 0, 0, link, 0, 0, 0, 7, 7, 7, 7], frame].concat();
+        // The payload, attribute 9 of NFLOG, after an attribute of 2 bytes and its padding.
+        let nflog = with(&[2, 0, 0, 1, 6, 0, 1, 0, 7, 7, 0, 0, 56, 0, 9, 0]);
+        for (link, frame) in [
+            (1, ethernet.clone()),
+            (1, vlan),
+            (113, cooked),
+            (276, cooked2),
+            (0, null),
+            (1, session),
+            (51, with(&pppoe)),
+            (9, with(&[0xff, 3, 0, 0x21])),
+            (9, with(&[0x21])),
+            (104, with(&[0x0f, 0, 8, 0])),
+            (105, wireless),
+            (105, quality),
+            (127, radiotap),
+            (149, pktap(1, &ethernet)),
+            (258, pktap(12, &packet())),
+            (239, nflog),
+        ] {
+            assert_eq!(parse(Linktype(link), &frame, 1066), Ok(raw), "link {link}");
         }
     }
 
@@ -247,23 +316,47 @@ mod tests {
                 101,
                 outer(47, &[&[0, 0, 8, 0][..], &outer(17, &udp([0x21, 0x18], &vxlan))].concat()),
             ),
+            (
+                "GENEVE",
+                101,
+                outer(17, &udp([0x17, 0xc1], &[&[0, 0, 0x65, 0x58, 0, 0, 1, 0][..], &ethernet].concat())),
+            ),
+            (
+                "GENEVE with an option",
+                101,
+                outer(17, &udp([0x17, 0xc1], &with(&[1, 0, 8, 0, 0, 0, 1, 0, 7, 7, 7, 7]))),
+            ),
+            ("GTP-U", 101, outer(17, &udp([8, 104], &with(&[0x30, 255, 4, 28, 0, 0, 0, 7])))),
+            (
+                "GTP-U with a sequence number and an extension",
+                101,
+                outer(17, &udp([8, 104], &with(&[0x36, 255, 4, 28, 0, 0, 0, 7, 0, 9, 0, 0x85, 1, 0, 9, 0]))),
+            ),
             ("MPLS, two labels", 1, labels),
             ("MPLS pseudowire with control word", 1, wire),
         ];
         for (name, link, frame) in cases {
             let whole = frame.len();
-            assert_eq!(parse(Linktype(link), &frame, 1152), Some(raw), "{name}");
+            assert_eq!(parse(Linktype(link), &frame, 1152), Ok(raw), "{name}");
             // Cut anywhere, it gives a segment only if the ports and numbers of the inner one are there.
             for cut in 0..whole {
                 let segment = parse(Linktype(link), &frame[..cut], 1152);
-                assert_eq!(segment.is_some(), cut >= whole - 12, "{name}, {cut}");
+                assert_eq!(segment.is_ok(), cut >= whole - 18, "{name}, {cut}");
             }
         }
         // More tunnels than are opened, another port, and GRE of another version are no TCP.
         let deep = (0..=tunnel::MOST).fold(packet(), |p, _| outer(4, &p));
-        for frame in [deep, outer(17, &udp([0, 53], &vxlan)), outer(47, &with(&[0, 1, 8, 0]))] {
-            assert_eq!(parse(Linktype(101), &frame, 1152), None);
+        for (frame, says) in [
+            (deep, "IPv4"),
+            (outer(17, &udp([0, 53], &vxlan)), "DNS"),
+            (outer(17, &udp([0xca, 0x6c], &vxlan)), "WireGuard, which is encrypted"),
+            (outer(47, &with(&[0, 1, 8, 0])), "GRE"),
+            (outer(50, &packet()), "ESP"),
+        ] {
+            assert_eq!(parse(Linktype(101), &frame, 1152), Err(Unread::Other));
+            assert_eq!(what(Linktype(101), &frame), says);
         }
+        assert_eq!(what(Linktype(105), &[&[8, 0x41][..], &[7; 60]].concat()), "encrypted 802.11");
     }
 
     #[test]
@@ -272,11 +365,11 @@ mod tests {
         let mut six = vec![0x60, 0, 0, 0, 0x04, 0x08, 6, 64];
         six.extend([0x20; 32]);
         six.extend(&tcp);
-        assert_eq!(parse(Linktype(101), &six, 1072).map(|s| s.len), Some(1000));
+        assert_eq!(parse(Linktype(101), &six, 1072).map(|s| s.len), Ok(1000));
         // A super-segment captured before segmentation: no length in the header.
         let mut big = packet();
         (big[2], big[3]) = (0, 0);
-        assert_eq!(parse(Linktype(101), &big, 20 + 32 + 64_000).map(|s| s.len), Some(64_000));
+        assert_eq!(parse(Linktype(101), &big, 20 + 32 + 64_000).map(|s| s.len), Ok(64_000));
     }
 
     #[test]
@@ -284,10 +377,26 @@ mod tests {
         let whole = packet();
         for cut in 0..whole.len() {
             let segment = parse(Linktype(101), &whole[..cut], 1052);
-            assert_eq!(segment.is_some(), cut >= 40, "{cut}");
-            if let Some(s) = segment {
-                assert_eq!((s.len, s.timestamp.is_some()), (1000, false));
+            assert_eq!(segment.is_ok(), cut >= 34, "{cut}");
+            match segment {
+                Ok(s) => {
+                    assert_eq!((s.len, s.timestamp.is_some(), s.cut), (1000, false, true));
+                    assert_eq!(s.window, (cut >= 36).then_some(256));
+                }
+                Err(why) => assert_eq!(why == Unread::Cut, cut >= 20, "{cut}"),
             }
         }
+    }
+
+    /// Options of accurate ECN and Multipath TCP stand before the timestamps.
+    #[test]
+    fn options_that_are_not_known_are_passed_over() {
+        let mut p = packet();
+        let stamps = p.split_off(40);
+        p[32] = 0xb0;
+        p.extend([172, 5, 0, 0, 1, 30, 4, 0, 0]);
+        p.extend(stamps);
+        let found = parse(Linktype(101), &p, 1052).expect("a segment");
+        assert_eq!((found.timestamp, found.cut), (Some((5, 4)), true));
     }
 }

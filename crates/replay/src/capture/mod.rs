@@ -1,17 +1,20 @@
 //! Captures: reads pcap and pcapng as a stream of TCP packets.
 //!
 //! - [`frame`]: the TCP header in a captured frame
+//! - `link`, `tunnel`: the packet in a frame, and in a packet
 //! - [`old`]: older formats, converted to pcap
 //! - [`read`]: the packets of a file
 
 pub mod frame;
+mod link;
 pub mod old;
 mod tunnel;
 
 use crate::error::InputError;
-use frame::TcpSegment;
+use frame::{TcpSegment, Unread};
 use pcap_parser::pcapng::Block;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Size of the read buffer.
@@ -64,15 +67,20 @@ impl Interface {
     }
 }
 
+/// Kinds of packets other than TCP that are named.
+const NAMED: usize = 16;
+
 /// Packet counts of a file.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets of any kind.
     pub packets: u64,
     /// TCP packets that could be read.
     pub tcp: u64,
-    /// UDP packets from or to port 443: QUIC.
-    pub quic: u64,
+    /// TCP packets that are cut before the flags of their header, which cannot be read.
+    pub cut: u64,
+    /// Packets before the first of TCP, by what they are.
+    pub others: BTreeMap<String, u64>,
     /// Number of packets with an unsupported link type, and the last such type.
     pub unknown_link: Option<(u64, i32)>,
     /// How many bytes were read, after decompression.
@@ -83,17 +91,27 @@ impl Counts {
     /// Why a capture without TCP packets cannot be analysed.
     pub fn without_tcp(&self) -> String {
         if let Some((n, link)) = self.unknown_link {
+            let name = link::name(link).map_or(String::new(), |name| format!(" ({name})"));
+            return format!("found {n} packets of link type {link}{name}, expected {}", link::KNOWN);
+        }
+        if self.cut > 0 {
             return format!(
-                "found {n} packets of link type {link}, expected Ethernet, Linux cooked, raw IP or loopback"
+                "found {} TCP packets that are cut before the end of their header, expected at least its first 14 bytes: \
+                 capture with -s 128",
+                self.cut
             );
         }
-        if self.quic > 0 {
-            return format!(
-                "found {} packets of QUIC and none of TCP: QUIC encrypts its acknowledgements, give a qlog instead",
-                self.quic
-            );
+        let mut others: Vec<_> = self.others.iter().collect();
+        others.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        let quic = others.first().is_some_and(|(what, _)| *what == "QUIC");
+        let list: Vec<String> = others.iter().take(3).map(|(what, n)| format!("{n} of {what}")).collect();
+        match list.join(", ") {
+            list if list.is_empty() => "found no TCP packet".to_string(),
+            list if quic => format!(
+                "found no packet of TCP, but {list}: QUIC encrypts its acknowledgements, give a qlog instead"
+            ),
+            list => format!("found no packet of TCP, but {list}"),
         }
-        "found no TCP packet".to_string()
     }
 }
 
@@ -167,15 +185,24 @@ fn take(
 ) {
     let mut packet = |i: &Interface, interface: u32, at: u64, data: &[u8], on_wire: u32| {
         counts.packets += 1;
-        if !frame::known(i.link) {
+        if !link::known(i.link) {
             let n = counts.unknown_link.map_or(0, |(n, _)| n);
             counts.unknown_link = Some((n + 1, i.link.0));
-        } else if let Some(segment) = frame::parse(i.link, data, on_wire) {
-            counts.tcp += 1;
-            each(&Packet { at, interface, segment }, counts.bytes);
-        } else if counts.tcp == 0 {
-            let ports = frame::udp_ports(i.link, data);
-            counts.quic += u64::from(ports.is_some_and(|p| p.contains(&443)));
+            return;
+        }
+        match frame::parse(i.link, data, on_wire) {
+            Ok(segment) => {
+                counts.tcp += 1;
+                each(&Packet { at, interface, segment }, counts.bytes);
+            }
+            Err(Unread::Cut) => counts.cut += 1,
+            Err(Unread::Other) if counts.tcp == 0 => {
+                let what = frame::what(i.link, data);
+                if counts.others.len() < NAMED || counts.others.contains_key(&what) {
+                    *counts.others.entry(what).or_default() += 1;
+                }
+            }
+            Err(Unread::Other) => {}
         }
     };
     let cut = |data, captured: u32| <[u8]>::get(data, ..captured as usize).unwrap_or(data);

@@ -145,6 +145,9 @@ impl FittedPath {
 /// # Errors
 /// What was found and what is needed.
 pub fn fit(f: &Findings) -> Result<FittedPath, String> {
+    if let Some(why) = f.no_path {
+        return Err(format!("found no round-trip time of the path: {}", why.words()));
+    }
     let acks = f.packets.acks().len();
     let mut flow = Flow::new(f)
         .ok_or_else(|| format!("found {acks} ACKs of new data and no RTT sample, expected at least two"))?;

@@ -14,11 +14,35 @@ const GROUPS: usize = 20;
 /// Packets that a group acknowledges in the mean. With fewer, a constant link gives the same gaps by itself.
 const PACKETS: f64 = 2.5;
 
+/// The least share of the gap before its group that the first packet of a group waits, if ACKs wait for slots.
+const WAITED: f64 = 0.5;
+
+/// For each group but the first, true if its first packet waited for it: what it took more than the least RTT
+/// is of the length of the gap before the group. Otherwise the gap is one of the sender, which sends a window
+/// and waits for its ACKs. Losses make what was sent and what was delivered differ: it is told of what came
+/// before the first.
+fn waits(flow: &Flow, groups: &[(f64, f64, usize)]) -> Vec<bool> {
+    let mut sends = flow.sends.iter().filter(|s| !s.again).peekable();
+    let mut sent = 0.0;
+    let mut waited = |w: &[(f64, f64, usize)]| {
+        let ((before, delivered, _), (at, ..)) = (w[0], w[1]);
+        while let Some(s) = sends.next_if(|s| sent + s.bytes <= delivered + 1.0) {
+            sent += s.bytes;
+        }
+        sends.peek().is_some_and(|s| at - s.at - flow.least >= WAITED * (at - before))
+    };
+    groups.windows(2).take_while(|w| w[1].0 < flow.first_loss).map(&mut waited).collect()
+}
+
 /// The period of the slots, if ACKs come in slots.
 pub(super) fn find(flow: &Flow) -> Option<Estimate> {
     let groups = flow.groups();
     let delivered = groups.last()?.1;
     if groups.len() < GROUPS || delivered / flow.packet < PACKETS * groups.len() as f64 {
+        return None;
+    }
+    let waits = waits(flow, &groups);
+    if waits.iter().filter(|w| **w).count() * 2 < waits.len() {
         return None;
     }
     let gaps: Vec<f64> = groups.windows(2).map(|w| w[1].0 - w[0].0).collect();

@@ -22,6 +22,8 @@ pub enum LimitedBy {
     Application,
     /// The peer's receive window.
     ReceiveWindow,
+    /// The size of the socket's send buffer.
+    SendBuffer,
     /// Nothing was in flight.
     Idle,
 }
@@ -33,7 +35,20 @@ impl LimitedBy {
             Self::Cwnd => "window",
             Self::Application => "application",
             Self::ReceiveWindow => "receive window",
+            Self::SendBuffer => "send buffer",
             Self::Idle => "idle",
+        }
+    }
+}
+
+impl LimitedBy {
+    /// Why a sender that this limited shows no exit.
+    pub(crate) const fn no_exit(self) -> NoExit {
+        match self {
+            Self::Cwnd => NoExit::NoGrowth,
+            Self::Application | Self::Idle => NoExit::ApplicationLimited,
+            Self::ReceiveWindow => NoExit::PeerLimited,
+            Self::SendBuffer => NoExit::BufferLimited,
         }
     }
 }
@@ -103,6 +118,8 @@ pub enum NoExit {
     ApplicationLimited,
     /// The peer's receive window limited the sender.
     PeerLimited,
+    /// The socket's send buffer limited the sender.
+    BufferLimited,
     /// The data ended while the window was still growing.
     StillGrowing,
     /// The window never grew.
@@ -122,6 +139,13 @@ pub enum NoExit {
     EndedInDoubt,
     /// The file does not state the window.
     NoWindow,
+    /// No acknowledgement was captured.
+    NoAcks,
+    /// Where the capture was made is not known, and so is when the sender did what.
+    NoVantage,
+    /// Seen at the receiver, the round trip is shorter than a tick of the timestamps that restore the sender's
+    /// order of events.
+    BelowTick,
 }
 
 impl NoExit {
@@ -130,6 +154,7 @@ impl NoExit {
         match self {
             Self::ApplicationLimited => "application-limited",
             Self::PeerLimited => "limited by the receive window",
+            Self::BufferLimited => "limited by the send buffer",
             Self::StillGrowing => "ended while growing",
             Self::NoGrowth => "no growth seen",
             Self::LimitedOtherwise => "limited by something other than cwnd",
@@ -139,6 +164,9 @@ impl NoExit {
             Self::LittleData => "little data: most went the other way",
             Self::Uncaptured => "most of its data was not captured",
             Self::NoWindow => "the file does not state the window",
+            Self::NoAcks => "no acknowledgement was captured",
+            Self::NoVantage => "where it was captured is not known",
+            Self::BelowTick => "the round trip is shorter than a tick of the timestamps",
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The text that iperf3 (any version since 3.0) and nuttcp print: a line for each interval, with what was
-//! sent in it, the retransmissions, and at the side that sends on Linux the window at its end. Amounts are
-//! rounded to three digits.
+//! The text that iperf3 (any version since 3.0), iperf 2 and nuttcp print: a line for each interval, with what
+//! was sent in it, the retransmissions, and at the side that sends on Linux the window at its end (of iperf 2
+//! with `-e`). Amounts are rounded to three digits.
 
 use super::Streams;
 use crate::error::InputError;
@@ -14,12 +14,14 @@ use std::io::Read;
 #[derive(Clone, Debug, PartialEq)]
 struct Interval {
     socket: u64,
-    /// Its end, or with nuttcp its length, seconds.
+    /// Its begin, and its end, or with nuttcp its length, seconds.
+    begin: f64,
     end: f64,
     bytes: u64,
-    retransmits: u64,
+    retransmits: Option<u64>,
     /// Without it the side that receives printed the line, or another system than Linux.
     cwnd: Option<u64>,
+    rtt: Option<Span>,
     omitted: bool,
 }
 
@@ -57,19 +59,54 @@ fn interval(line: &str) -> Option<Interval> {
     if omitted {
         words.pop();
     }
-    let [range, "sec", sent, unit, _rate, _per, rest @ ..] = words.as_slice() else { return None };
-    let end: f64 = range.split_once('-')?.1.parse().ok()?;
+    // iperf 2 leaves a space within a range: `0.0- 1.0`.
+    let (begin, end, words) = match words.as_slice() {
+        [begin, end, words @ ..] if begin.ends_with('-') => (begin.trim_end_matches('-'), *end, words),
+        [range, words @ ..] => {
+            let (begin, end) = range.split_once('-')?;
+            (begin, end, words)
+        }
+        [] => return None,
+    };
+    let ["sec", sent, unit, _rate, _per, rest @ ..] = words else { return None };
+    let (begin, end): (f64, f64) = (begin.parse().ok()?, end.parse().ok()?);
     let whole = |text: &str| text.parse::<u64>().ok().filter(|n| *n < MOST);
-    let (retransmits, cwnd) = match rest {
-        [retransmits, cwnd, unit] => (whole(retransmits)?, Some(amount(cwnd, unit)?)),
+    let (retransmits, cwnd, rtt) = match rest {
+        // iperf 2 with -e: calls of write and those that failed, and behind the retransmissions the window and
+        // the RTT. A receiver prints calls of read.
+        [calls, retransmits, state, "us", ..] if calls.contains('/') && state.contains('/') => {
+            let (cwnd, rtt) = window_and_rtt(state)?;
+            (whole(retransmits), cwnd, rtt)
+        }
+        [calls, ..] if calls.contains(['/', '=']) => (None, None, None),
+        [retransmits, cwnd, unit] => (whole(retransmits), Some(amount(cwnd, unit)?), None),
         // The sums at the end name the side.
         [.., "sender" | "receiver"] => return None,
-        [retransmits] => (whole(retransmits)?, None),
-        [] => (0, None),
+        [retransmits] => (Some(whole(retransmits)?), None, None),
+        [] => (None, None, None),
         _ => return None,
     };
-    let good = end.is_finite() && (0.0..1e9).contains(&end);
-    good.then_some(Interval { socket, end, bytes: amount(sent, unit)?, retransmits, cwnd, omitted })
+    let good = begin >= 0.0 && end.is_finite() && (0.0..1e9).contains(&end);
+    good.then_some(Interval {
+        socket,
+        begin,
+        end,
+        bytes: amount(sent, unit)?,
+        retransmits,
+        cwnd,
+        rtt,
+        omitted,
+    })
+}
+
+/// Window and RTT of iperf 2, with what is in flight before them or without: `56K/50012(500)`,
+/// `14K(10)/56K(39)/50012(500)`.
+fn window_and_rtt(state: &str) -> Option<(Option<u64>, Option<Span>)> {
+    let mut parts = state.rsplit('/');
+    let number = |part: &str| part.split('(').next().map(str::to_string);
+    let (rtt, cwnd) = (number(parts.next()?)?, number(parts.next()?)?);
+    let rtt = rtt.parse::<u32>().ok().filter(|us| *us > 0).map(|us| Span::micros(us.into()));
+    Some((cwnd.strip_suffix('K').and_then(|k| amount(k, "KBytes")), rtt))
 }
 
 /// A line without the time in brackets that a program wrote before it.
@@ -95,22 +132,25 @@ fn nuttcp(line: &str) -> Option<Interval> {
         return None;
     };
     // -1: not known yet.
-    let count = |n: &str| n.parse::<i64>().ok().map(|n| n.max(0).unsigned_abs());
+    let count = |n: &str| n.parse::<u64>().ok();
     let (retransmits, cwnd) = match rest {
-        [] => (0, None),
-        [n, "retrans"] => (count(n)?, None),
-        [n, "retrans", cwnd, "KB-cwnd"] => (count(n)?, Some(amount(cwnd, "KBytes")?)),
+        [] => (None, None),
+        [n, "retrans"] => (count(n), None),
+        [n, "retrans", cwnd, "KB-cwnd"] => (count(n), Some(amount(cwnd, "KBytes")?)),
         _ => return None,
     };
     let end: f64 = length.parse().ok().filter(|l| (0.0..1e9).contains(l))?;
-    Some(Interval { socket: 0, end, bytes: amount(sent, "MBytes")?, retransmits, cwnd, omitted: false })
+    let bytes = amount(sent, "MBytes")?;
+    Some(Interval { socket: 0, begin: 0.0, end, bytes, retransmits, cwnd, rtt: None, omitted: false })
 }
 
-/// `[  5] local 192.0.2.1 port 40000 connected to 198.51.100.7 port 5201`
+/// `[  5] local 192.0.2.1 port 40000 connected to 198.51.100.7 port 5201`; iperf 2 says `with`.
 fn ends(line: &str) -> Option<(u64, (String, String))> {
     let (socket, rest) = stream(line)?;
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let ["local", here, "port", port, "connected", "to", there, "port", other, ..] = words.as_slice() else {
+    let ["local", here, "port", port, "connected", "to" | "with", there, "port", other, ..] =
+        words.as_slice()
+    else {
         return None;
     };
     let end = |host: &str, port: &str| Some(format!("{host}:{}", port.parse::<u16>().ok()?));
@@ -149,6 +189,20 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer, Series)) -> Result<()
                 .or(all.handshake);
             all.reported |= plain.contains("nuttcp-t:") && plain.contains(" -> ");
         }
+        if line.starts_with("Client connecting to ") || line.starts_with("Server listening on TCP port") {
+            tool = Source::Iperf2;
+            all.not_tcp |= line.contains("UDP port");
+        }
+        if let Some(name) = line.trim().strip_prefix("TCP congestion control ") {
+            all.control = name.split_whitespace().last().filter(|n| n.len() < 64).map(str::to_string);
+        }
+        // The initial window, the segment, and the RTT of the handshake in microseconds.
+        if let Some(numbers) = line.split_once("icwnd/mss/irtt=").map(|l| l.1) {
+            let mut numbers = numbers.split(['/', ')']).map(|n| n.parse::<u32>().ok().filter(|n| *n > 0));
+            let (_, mss, rtt) = (numbers.next(), numbers.next().flatten(), numbers.next().flatten());
+            all.mss = mss.filter(|m| *m < 1 << 16).map_or(all.mss, u64::from);
+            all.handshake = rtt.map(|us| Span::micros(us.into())).or(all.handshake);
+        }
         all.not_tcp |= line.contains("Total Datagrams");
         if let Some(version) = line.trim().strip_prefix("iperf ").filter(|v| v.starts_with('3')) {
             all.version = format!("iperf {}", version.chars().take(20).collect::<String>());
@@ -165,8 +219,14 @@ pub fn replay(input: impl Read, each: impl FnMut(Transfer, Series)) -> Result<()
             (tool, now) = (Source::Nuttcp, now + i.end);
             Some(Interval { end: now, ..i })
         });
-        let Some(Interval { socket, end, bytes, retransmits, cwnd, omitted }) = found else { continue };
-        if let Err(why) = all.sample(socket, end, bytes, retransmits, cwnd, None, omitted) {
+        let Some(Interval { socket, begin, end, bytes, retransmits, cwnd, rtt, omitted }) = found else {
+            continue;
+        };
+        // The sum at the end of iperf 2 begins at zero again.
+        if tool == Source::Iperf2 && begin == 0.0 && all.flows.contains_key(&socket) {
+            continue;
+        }
+        if let Err(why) = all.sample(socket, end, bytes, retransmits, cwnd, rtt, omitted) {
             done = Err(InputError::whole(why));
             break;
         }
@@ -218,7 +278,7 @@ mod tests {
                 let exit = t.exit.as_ref().expect("an exit");
                 assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (231_424, "loss"));
                 assert!((exit.time_s - 0.4).abs() < 1e-6 && !t.certain, "{exit:?}");
-                assert_eq!(t.retransmitted_packets, 7);
+                assert_eq!(t.retransmitted_packets, Some(7));
             }
         }
         let found =
@@ -241,6 +301,58 @@ mod tests {
         assert_eq!(found.expect("known").0, crate::open::Kind::IperfText);
     }
 
+    #[test]
+    fn iperf_2_is_read_too() {
+        let text = |state: &dyn Fn(&str) -> String| {
+            let mut out = String::from(
+                "Client connecting to 198.51.100.1, TCP port 5001 with pid 4242 (1/0 flows/load)\n\
+                 TCP congestion control using cubic\n\
+                 [  1] local 192.0.2.1%eth0 port 50000 connected with 198.51.100.1 port 5001 (sock=3) \
+                 (icwnd/mss/irtt=14/1400/50012) (ct=50.10 ms) on 2026-11-27 16:00:00.000 (UTC)\n\
+                 [ ID] Interval        Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n",
+            );
+            for (i, (cwnd, lost)) in
+                [("14", 0), ("56", 0), ("226", 0), ("113", 7), ("115", 0)].iter().enumerate()
+            {
+                let (from, to) = (i as f64 / 10.0, (i + 1) as f64 / 10.0);
+                writeln!(
+                    out,
+                    "[  1] {from:.2}-{to:.2} sec  98.0 KBytes  8.03 Mbits/sec  1/0  {lost}  {} us  60",
+                    state(cwnd)
+                )
+                .expect("a String");
+            }
+            out + "[  1] 0.00-0.50 sec  490 KBytes  8.03 Mbits/sec  5/0  7  115K/50012(500) us  60\n"
+        };
+        for state in [&(|k: &str| format!("{k}K/50012(500)")) as &dyn Fn(&str) -> String, &|k| {
+            format!("9K(7)/{k}K(9)/50012(500)")
+        }] {
+            let t = rows(&text(state)).expect("valid").remove(0);
+            let exit = t.exit.as_ref().expect("an exit");
+            assert_eq!(
+                (t.source, exit.cwnd_bytes, exit.evidence.as_str()),
+                (Source::Iperf2, 231_424, "loss")
+            );
+            assert_eq!((t.bytes, t.retransmitted_packets, t.mss_bytes), (Some(501_760), Some(7), 1400));
+            assert_eq!(
+                (t.congestion_control.as_deref(), t.from.as_str()),
+                (Some("cubic"), "192.0.2.1%eth0:50000")
+            );
+            assert_eq!(t.min_rtt_s, Some(0.050_012));
+        }
+        // Without -e there is no window.
+        let plain = "Client connecting to 198.51.100.1, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n\
+                     [  3]  0.0- 1.0 sec  1.12 MBytes  9.4 Mbits/sec\n[  3]  1.0- 2.0 sec  1.12 MBytes  9.4 Mbits/sec\n\
+                     [  3]  0.0- 2.0 sec  2.24 MBytes  9.4 Mbits/sec\n";
+        let t = rows(plain).expect("valid").remove(0);
+        assert_eq!((t.bytes, t.retransmitted_packets, t.exit), (Some(2 * 1_174_405), None, None));
+        assert!(t.caveats.iter().any(|c| c.contains("iperf 2") && c.contains("-e")), "{:?}", t.caveats);
+        let e = rows("Client connecting to 198.51.100.1, TCP port 5001\nnothing\n")
+            .expect_err("refused")
+            .to_string();
+        assert!(e.contains("this is a result of iperf 2"), "{e}");
+    }
+
     /// An upload as the side that sends prints it: a time before each line, what is known of the connection,
     /// and -1 where the retransmissions are not known. The other side counts, and so does it for a download.
     #[test]
@@ -254,7 +366,7 @@ mod tests {
             replay(text.as_bytes(), |t, s| all.push((t, s))).map(|()| all.remove(0))
         };
         let (t, s) = read(upload).expect("valid");
-        assert_eq!((t.bytes, t.exit.clone(), t.retransmitted_packets), (786_432, None, 0));
+        assert_eq!((t.bytes, t.exit.clone(), t.retransmitted_packets), (Some(786_432), None, Some(0)));
         assert!(t.caveats.iter().any(|c| c.contains("slow start may have ended earlier")), "{:?}", t.caveats);
         assert_eq!((s.mss, s.handshake), (Bytes(1384), Some(Span::micros(36_500))));
         assert!(!s.written && !s.windows);

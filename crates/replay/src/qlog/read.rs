@@ -11,9 +11,12 @@ use std::io::{self, BufReader, Cursor, Read};
 /// Maximum packet number and size that is plausible.
 const MOST: u64 = 1 << 40;
 
+/// Packets that are acknowledged: the path, the first and the last number.
+pub(crate) type Acked = (u32, u64, u64);
+
 /// The content of an event, as far as it is used.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// A data packet was sent; acknowledgements alone are not in flight.
     Sent {
         number: u64,
@@ -22,7 +25,7 @@ pub(super) enum What {
     },
     /// A packet was received, with the ranges that it acknowledges.
     Received {
-        acked: Box<[(u64, u64)]>,
+        acked: Box<[Acked]>,
     },
     Lost {
         number: Option<u64>,
@@ -38,13 +41,13 @@ pub(super) enum What {
 
 /// Whether a congestion state is slow start.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slow {
+pub(crate) enum Slow {
     Yes,
     No,
 }
 
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Metrics {
+pub(crate) struct Metrics {
     pub(super) cwnd: Option<u64>,
     pub(super) ssthresh: Option<u64>,
     pub(super) latest_rtt: Option<f64>,
@@ -54,22 +57,26 @@ pub(super) struct Metrics {
 
 /// An event; its time is in the trace's unit.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
-    pub(super) time: f64,
-    pub(super) what: What,
+pub(crate) struct Event {
+    pub(crate) time: f64,
+    /// The path of a multipath connection, or 0.
+    pub(crate) path: u32,
+    pub(crate) what: What,
 }
 
 /// One trace of a log.
 #[derive(Default)]
-pub(super) struct Trace {
-    pub(super) title: String,
+pub(crate) struct Trace {
+    pub(crate) title: String,
+    /// The sender's congestion control, if the log names it.
+    pub(crate) control: Option<String>,
     /// Milliseconds in a unit of time.
-    pub(super) unit: f64,
+    pub(crate) unit: f64,
     /// Times are differences to the event before.
     pub(super) delta: bool,
     /// Names of the columns of events that are arrays (the first drafts).
     pub(super) fields: Vec<String>,
-    pub(super) events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// The time of the newest event, for differences.
     pub(super) now: f64,
 }
@@ -95,6 +102,7 @@ struct Header {
     number: Number,
     #[serde(rename = "packet_size")]
     size: Number,
+    path_id: Number,
 }
 
 #[derive(Default, Deserialize)]
@@ -123,13 +131,23 @@ struct Data {
     old: Word,
     new: Word,
     trigger: Word,
+    packet_numbers: Ranges,
+    path_id: Number,
+    /// Names under which stacks log their congestion control.
+    congestion_control: Word,
+    congestion_control_type: Word,
+    congestion_algorithm: Word,
+    cc_algorithm: Word,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Frame {
-    frame_type: Word,
+    #[serde(rename = "frame_type")]
+    kind: Word,
     acked_ranges: Ranges,
+    path_id: Number,
+    path_identifier: Number,
 }
 
 /// The frames of a packet.
@@ -138,7 +156,12 @@ struct Frames {
     /// True if there is a frame that is neither ACK, PADDING nor `CONNECTION_CLOSE`, or the log has no
     /// frames.
     in_flight: Option<bool>,
-    acked: Vec<(u64, u64)>,
+    acked: Vec<Acked>,
+}
+
+/// The number of a path; 0 if there is none.
+fn path(numbers: [Number; 2]) -> u32 {
+    numbers.into_iter().find_map(|n| n.below(1 << 32)).unwrap_or(0) as u32
 }
 
 /// Ranges of packet numbers, each as one or two numbers.
@@ -181,10 +204,27 @@ impl<'de> Deserialize<'de> for Range {
         struct One;
         impl<'de> Visitor<'de> for One {
             type Value = Range;
-            default_for!(scalars);
+            fn visit_bool<E>(self, _: bool) -> Result<Range, E> {
+                Ok(Range(None))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Range, E> {
+                Ok(Range(None))
+            }
+            fn visit_u64<E>(self, n: u64) -> Result<Range, E> {
+                Ok(Range((n < MOST).then_some((n, n))))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Range, E> {
+                Ok(Range(None))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Range, E> {
+                Ok(Range(None))
+            }
+            fn visit_unit<E>(self) -> Result<Range, E> {
+                Ok(Range(None))
+            }
             default_for!(objects);
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array of one or two packet numbers")
+                f.write_str("a packet number, or an array of one or two")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Range, A::Error> {
                 let first = seq.next_element::<Number>()?.and_then(|n| n.below(MOST));
@@ -210,14 +250,17 @@ impl<'de> Deserialize<'de> for Frames {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Frames, A::Error> {
                 let mut all = Frames::default();
                 while let Some(frame) = seq.next_element::<Object<Frame>>()? {
-                    let Frame { frame_type, acked_ranges } = frame.0;
-                    let kind = frame_type.0.to_lowercase();
-                    let idle = matches!(kind.as_str(), "ack" | "padding" | "connection_close");
+                    let Frame { kind, acked_ranges, path_id, path_identifier } = frame.0;
+                    let kind = kind.0.to_lowercase();
+                    // Those of multipath, in the order of the drafts.
+                    let acks = matches!(kind.as_str(), "ack" | "ack_mp" | "mp_ack" | "path_ack");
+                    let idle = acks || matches!(kind.as_str(), "padding" | "connection_close");
                     all.in_flight = Some(all.in_flight.unwrap_or(false) || !idle);
-                    if kind == "ack" {
-                        all.acked.extend(acked_ranges.0);
+                    if acks {
+                        let path = path([path_id, path_identifier]);
+                        all.acked.extend(acked_ranges.0.into_iter().map(|(a, b)| (path, a, b)));
                     }
-                    if all.acked.len() * size_of::<(u64, u64)>() > MOST_RANGES {
+                    if all.acked.len() * size_of::<Acked>() > MOST_RANGES {
                         return Err(A::Error::custom(too_much("ranges")));
                     }
                 }
@@ -259,6 +302,12 @@ impl Data {
             "packet_received" if self.is_application() => {
                 Some(What::Received { acked: self.frames.acked.into_boxed_slice() })
             }
+            // Some stacks log these in place of the frames.
+            "packets_acked" if self.is_application() => {
+                let path = path([self.path_id, self.header.0.path_id]);
+                let acked = self.packet_numbers.0.into_iter().map(|(a, b)| (path, a, b)).collect();
+                Some(What::Received { acked })
+            }
             "packet_lost" => Some(What::Lost { number: self.number() }),
             "metrics_updated" | "metric_update" | "recovery_metrics_updated" => {
                 Some(What::Metrics(Box::new(Metrics {
@@ -290,30 +339,46 @@ struct EventObject {
     #[serde(rename = "type")]
     kind: Word,
     event: Word,
+    path_id: Number,
+    path: Number,
     data: Object<Data>,
 }
 
+/// Longest name of a congestion control.
+const NAME: usize = 64;
+
 impl Log {
     /// Adds an event to the newest trace. An error if there are too many.
-    fn add(&mut self, time: Option<f64>, name: &str, data: Data) -> Result<(), String> {
+    fn add(&mut self, time: Option<f64>, of: Number, name: &str, data: Data) -> Result<(), String> {
         let Some(trace) = self.traces.last_mut() else { return Ok(()) };
+        let names = [
+            &data.congestion_control,
+            &data.congestion_control_type,
+            &data.congestion_algorithm,
+            &data.cc_algorithm,
+        ];
+        if let Some(name) = names.into_iter().find(|n| !n.0.is_empty() && n.0.len() < NAME) {
+            trace.control = Some(name.0.to_lowercase());
+        }
+        let of = path([if of.0.is_some() { of } else { data.path_id }, data.header.0.path_id]);
         let Some(time) = time else { return Ok(()) };
         trace.now = if trace.delta { trace.now + time } else { time };
         let Some(what) = data.what(&name.to_lowercase()) else { return Ok(()) };
         let more = match &what {
-            What::Received { acked } => size_of_val::<[(u64, u64)]>(acked),
+            What::Received { acked } => size_of_val::<[Acked]>(acked),
             What::Metrics(_) => size_of::<Metrics>(),
             _ => 0,
         };
         self.held.add(size_of::<Event>() + more, "events")?;
-        trace.events.push(Event { time: trace.now, what });
+        trace.events.push(Event { time: trace.now, path: of, what });
         Ok(())
     }
 
     fn add_object(&mut self, o: EventObject) -> Result<(), String> {
         let time = [o.time, o.relative_time].into_iter().flatten().find_map(Number::real);
         let name = [o.name, o.event, o.kind].into_iter().find(|n| !n.0.is_empty()).unwrap_or_default();
-        self.add(time, &name.0, o.data.0)
+        let of = if o.path_id.0.is_some() { o.path_id } else { o.path };
+        self.add(time, of, &name.0, o.data.0)
     }
 }
 
@@ -340,12 +405,14 @@ impl<'de> Visitor<'de> for EventSeed<'_> {
         let fields = self.0.traces.last().map(|t| t.fields.clone()).unwrap_or_default();
         let (mut time, mut category, mut kind, mut data) =
             (None, Word::default(), Word::default(), Object::default());
+        let mut of = Number::default();
         for field in &fields {
             let more = match field.as_str() {
                 "relative_time" | "time" | "delta_time" => {
                     seq.next_element::<Number>()?.map(|n| time = n.real())
                 }
                 "category" => seq.next_element()?.map(|w| category = w),
+                "path_id" | "path" => seq.next_element()?.map(|n| of = n),
                 "event_type" | "event" | "type" | "name" => seq.next_element()?.map(|w| kind = w),
                 "data" => seq.next_element()?.map(|d| data = d),
                 _ => seq.next_element::<IgnoredAny>()?.map(|_| ()),
@@ -355,7 +422,7 @@ impl<'de> Visitor<'de> for EventSeed<'_> {
             }
         }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        self.0.add(time, &format!("{}:{}", category.0, kind.0), data.0).map_err(A::Error::custom)
+        self.0.add(time, of, &format!("{}:{}", category.0, kind.0), data.0).map_err(A::Error::custom)
     }
 }
 
@@ -409,7 +476,7 @@ impl<'de> Deserialize<'de> for TimeFormat {
 }
 
 impl Trace {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The order of the first drafts.
         let fields = ["relative_time", "category", "event", "data"].map(String::from).to_vec();
         Self { unit: 1.0, fields, ..Self::default() }

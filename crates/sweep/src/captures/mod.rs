@@ -360,12 +360,12 @@ fn partial(batch: &arrow_array::RecordBatch, row: usize) -> io::Result<Transfer>
     );
     t.file = Some(text(batch, "file", row).to_string());
     t.duration_s = real("duration_s").unwrap_or(0.0);
-    t.bytes = whole("bytes").unwrap_or(0);
+    t.bytes = whole("bytes");
     let exit = real("exit_time_s").zip(whole("exit_cwnd_bytes"));
     t.exit = exit.map(|(time_s, cwnd_bytes)| ExitRecord { time_s, cwnd_bytes, evidence: String::new() });
     t.certain = of("certain").and_then(|c| c.as_boolean_opt()).is_some_and(|c| c.value(row));
     t.class = serde_json::from_value(text(batch, "class", row).into()).unwrap_or(t.class);
-    t.limits = serde_json::from_str(text(batch, "held", row)).unwrap_or_default();
+    t.limits = serde_json::from_str(text(batch, "held", row)).ok().flatten();
     t.startups = serde_json::from_str(text(batch, "startups", row)).unwrap_or_default();
     Ok(t)
 }
