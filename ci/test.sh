@@ -4,8 +4,8 @@
 # `test` runs everything. On a machine with Rust alone it runs all that needs Rust alone. `check` is the fast tier: it
 # needs Rust alone, and takes less than two minutes of CPU time once the tree is built.
 #
-# Every step runs, also after a failed one, and says what time it took. The end lists what was skipped and why; the last line
-# is the sum over all test runners, where a failed step without a test runner counts as one failure.
+# Every step runs, also after a failed one, and says what time it took. The end lists what was skipped and why, then what failed
+# with its message; the last line is the sum over all test runners, where a failed step without a test runner counts as one failure.
 #
 # SLOWSTART_LONG=1     the long form of every test that has one
 # SLOWSTART_RANDOM=1   property tests draw new cases; the end says what repeats them
@@ -73,13 +73,13 @@ finish() {
   )
   read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs"/test*.log)
   echo
+  ((${#skipped[@]} == 0)) || printf '%s\n' "${skipped[@]}" | by_reason
+  [[ ! ${SLOWSTART_RANDOM:-} ]] || echo "property tests: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats them"
   while read -r name; do
     echo "FAILED: $name, see $logs/$name.log"
     why "$logs/$name.log"
     grep -q '^test result: FAILED' "$logs/$name.log" || failed=$((failed + 1))
   done < <(cat "$logs/broken" 2>/dev/null)
-  ((${#skipped[@]} == 0)) || printf '%s\n' "${skipped[@]}" | by_reason
-  [[ ! ${SLOWSTART_RANDOM:-} ]] || echo "property tests: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats them"
   echo "$passed passed, $failed failed, ${#skipped[@]} skipped"
   ((failed == 0))
 }

@@ -10,15 +10,19 @@
 
 mod common;
 
-use common::{Net, ip};
+use common::{Cgroup, Net, ip, settles};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
-use slowstart_linux::{Spec, TABLE, Verb, load_as};
+use nix::unistd::Pid;
+use slowstart_linux::{RunningTrial, Spec, TABLE, TrialRecord, TrialSpec, Verb, load_as};
+use slowstart_trial::Plan;
+use slowstart_trial::plan::Arm;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -100,7 +104,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn send(&mut self, flags: u8, seq: u32, ack: u32, options: &[u8]) {
+    fn packet(&self, flags: u8, seq: u32, ack: u32, options: &[u8]) -> Vec<u8> {
         let mut tcp = Vec::new();
         tcp.extend(5000_u16.to_be_bytes());
         tcp.extend(self.port.to_be_bytes());
@@ -122,7 +126,39 @@ impl Peer {
         let sum = checksum(&[&packet]);
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
         packet.extend(tcp);
+        packet
+    }
+
+    fn send(&mut self, flags: u8, seq: u32, ack: u32, options: &[u8]) {
+        let packet = self.packet(flags, seq, ack, options);
         self.tun.write_all(&packet).expect("the device is up");
+    }
+
+    /// Connects to a listener behind the device.
+    fn connect(tun: File, listener: &TcpListener) -> (Self, TcpStream) {
+        let port = listener.local_addr().expect("bound").port();
+        let mut peer = Self { tun, port, seq: 1000, next: 0 };
+        // MSS, window scale 10.
+        peer.send(SYN, 1000, 0, &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, 10]);
+        let answer = loop {
+            if let Some((seq, _, flags)) = peer.receive()
+                && flags == SYN | ACK
+            {
+                break seq;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        // The handshake takes as long as a round.
+        thread::sleep(SILENCE);
+        (peer.seq, peer.next) = (1001, answer.wrapping_add(1));
+        peer.ack(peer.next);
+        (peer, listener.accept().expect("connected").0)
+    }
+
+    /// Ends the connection.
+    fn reset(&mut self) {
+        let (seq, next) = (self.seq, self.next);
+        self.send(4 | ACK, seq, next, &[]);
     }
 
     fn ack(&mut self, ack: u32) {
@@ -202,23 +238,7 @@ fn last_flight(control: &str, receiver: Receiver) -> usize {
         let tun = tun(&ns);
         let listener = Net::within(&ns, || TcpListener::bind((SENDER, 0))).expect("a port");
         setsockopt(&listener, TcpCongestion, &OsString::from(control)).expect("it is loaded");
-        let port = listener.local_addr().expect("bound").port();
-        let mut peer = Peer { tun, port, seq: 1000, next: 0 };
-        // MSS, window scale 10.
-        peer.send(SYN, 1000, 0, &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, 10]);
-        let answer = loop {
-            if let Some((seq, _, flags)) = peer.receive()
-                && flags == SYN | ACK
-            {
-                break seq;
-            }
-            thread::sleep(Duration::from_millis(1));
-        };
-        // The handshake takes as long as a round.
-        thread::sleep(SILENCE);
-        (peer.seq, peer.next) = (1001, answer.wrapping_add(1));
-        peer.ack(peer.next);
-        let (mut server, _) = listener.accept().expect("connected");
+        let (mut peer, mut server) = Peer::connect(tun, &listener);
         server.set_write_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let writer = thread::spawn(move || {
             // Ends when the device is gone and the socket is shut down.
@@ -229,9 +249,8 @@ fn last_flight(control: &str, receiver: Receiver) -> usize {
             peer.acknowledge(&flight, receiver);
         }
         let last = peer.flight().len();
-        // A reset ends the connection and the writer.
-        let (seq, next) = (peer.seq, peer.next);
-        peer.send(4 | ACK, seq, next, &[]);
+        // This ends the writer too.
+        peer.reset();
         writer.join().expect("no panic");
         last
     };
@@ -337,4 +356,103 @@ fn manipulated_acknowledgements_gain_nothing() {
         threads.into_iter().flat_map(|t| t.join().expect("no panic")).collect()
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Two processors of those that this program may use.
+fn two_processors() -> Option<[usize; 2]> {
+    let all = sched_getaffinity(Pid::from_raw(0)).expect("this thread exists");
+    let mut usable = (0..CpuSet::count()).filter(|n| all.is_set(*n).unwrap_or(false));
+    Some([usable.next()?, usable.next()?])
+}
+
+/// Writes each packet twice at the same time, once on each processor.
+fn write_at_once(tun: &File, packets: &[Vec<u8>], processors: [usize; 2]) {
+    let ready = AtomicUsize::new(0);
+    thread::scope(|s| {
+        for processor in processors {
+            let (mut tun, ready) = (tun, &ready);
+            s.spawn(move || {
+                let mut only = CpuSet::new();
+                only.set(processor).expect("a processor");
+                sched_setaffinity(Pid::from_raw(0), &only).expect("it may use it");
+                for (n, packet) in packets.iter().enumerate() {
+                    ready.fetch_add(1, Ordering::SeqCst);
+                    for turn in 1_u32.. {
+                        if ready.load(Ordering::SeqCst) >= 2 * (n + 1) {
+                            break;
+                        }
+                        // The other may wait for its processor.
+                        if turn.is_multiple_of(10_000) {
+                            thread::yield_now();
+                        }
+                    }
+                    tun.write_all(packet).expect("the device is up");
+                }
+            });
+        }
+    });
+}
+
+/// Returns a listener that belongs to a cgroup, as do the connections that it accepts.
+fn listener_of(cgroup: &Cgroup, ns: &str) -> TcpListener {
+    let own = fs::read_to_string("/proc/self/cgroup").expect("readable");
+    let own = own.lines().find_map(|l| l.strip_prefix("0::/")).expect("cgroup v2 is there");
+    let enter = |dir: &std::path::Path| {
+        fs::write(dir.join("cgroup.procs"), std::process::id().to_string()).expect("root may");
+    };
+    enter(&cgroup.0);
+    let listener = Net::within(ns, || TcpListener::bind((SENDER, 0))).expect("a port");
+    enter(&cgroup.0.parent().expect("below the root").join(own));
+    listener
+}
+
+/// A program sees the ACKs of a connection before the kernel takes the lock of its socket: on a veth, on
+/// loopback and behind a TUN device on the processors of their senders, two at the same time.
+#[test]
+fn an_acknowledgement_that_two_processors_see_at_once_counts_once() {
+    const BYTES: usize = 4_000_000;
+    if !common::works(&[Verb::Trial]) || !common::has_tun() {
+        return;
+    }
+    let Some(processors) = two_processors() else {
+        println!("skipped: kernel tests that need two processors");
+        return;
+    };
+    let Some(cgroup) = Cgroup::new("at-once") else {
+        println!("skipped: kernel tests that need a writable cgroup v2");
+        return;
+    };
+    let arms = ["reno:50%", "cubic:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
+    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let records = std::sync::Mutex::new(Vec::<TrialRecord>::new());
+    let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
+
+    let ns = format!("ss-{}-at-once", std::process::id());
+    ip(&format!("netns add {ns}"));
+    let (mut peer, mut server) = Peer::connect(tun(&ns), &listener_of(&cgroup, &ns));
+    server.set_write_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let first = peer.next;
+    let writer = thread::spawn(move || server.write_all(&vec![1; BYTES]).map(|()| server));
+    while (peer.next.wrapping_sub(first) as usize) < BYTES {
+        let acks: Vec<_> = peer.flight().iter().map(|end| peer.packet(ACK, peer.seq, *end, &[])).collect();
+        write_at_once(&peer.tun, &acks, processors);
+    }
+    let server = writer.join().expect("no panic").expect("everything was acknowledged");
+    peer.reset();
+    settles(
+        || {
+            reader.poll().expect("readable");
+            records.lock().expect("one thread").iter().filter(|r| r.closed).count()
+        },
+        1,
+    );
+    drop((server, peer));
+    ip(&format!("netns del {ns}"));
+    let records = records.lock().expect("one thread");
+    let delivered: Vec<_> = records.iter().filter(|r| r.closed).map(|r| r.outcome.delivered_bytes).collect();
+    assert_eq!(delivered, [BYTES as u64]);
+    // At 100 kB, 1 MB, and at the end.
+    assert_eq!(records.len(), 3, "{records:?}");
 }

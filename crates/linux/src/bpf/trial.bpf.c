@@ -4,8 +4,9 @@
  * congestion control, and measures the connection until it closes. It runs for connections of this cgroup only; of
  * those that are not in the trial it only finds that out, at each packet. `trial.rs` parses the records.
  *
- * `trial` assigns, samples the RTT and sees the close. `on_packet` sees each packet from the peer, before the kernel processes
- * it and maybe at the same time as `trial` on another processor: each field of a connection is written by one of the two.
+ * `trial` assigns, samples the RTT and sees the close. `on_packet` sees each packet from the peer, before the kernel takes the
+ * lock of the socket: maybe at the same time as `trial` on another processor, and as itself, since on a veth or loopback the
+ * processor that sends an ACK processes it. So a connection has a lock of its own.
  *
  * Times are active times: a connection that has nothing to send and nothing to be acknowledged is idle, until it sends
  * again.
@@ -41,6 +42,10 @@ struct __sk_buff {
 	__u64 flow_keys, tstamp;
 	__u32 wire_len, gso_segs;
 	struct bpf_sock *sk;
+};
+
+struct bpf_spin_lock {
+	__u32 val;
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -113,11 +118,17 @@ struct conn {
 	__u32 pad;
 };
 
+struct entry {
+	struct bpf_spin_lock lock;
+	__u32 pad;
+	struct conn c;		/* begin() writes it, then what holds the lock; `own_choice` is atomic */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct conn);
+	__type(value, struct entry);
 } conns SEC(".maps");
 
 struct record {
@@ -182,18 +193,19 @@ static __always_inline int has_own_choice(struct tcp_sock *tp, struct conn *c)
 		differs |= ops->name[i] ^ given[i];
 	if (!differs)
 		return 0;
-	c->own_choice = 1;
+	if (__sync_lock_test_and_set(&c->own_choice, 1))
+		return 1;
 	__sync_fetch_and_add(&counts.own_choice, 1);
 	__sync_fetch_and_sub(&counts.assigned[arm], 1);
 	return 1;
 }
 
-static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __u32 closed)
+static __always_inline void write_record(struct tcp_sock *tp, struct entry *e, __u32 closed)
 {
 	struct record *r;
 
 	/* What was reported of it before is withdrawn by its last record. */
-	if (has_own_choice(tp, c) && !closed)
+	if (has_own_choice(tp, &e->c) && !closed)
 		return;
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
@@ -206,13 +218,15 @@ static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __
 	r->retransmitted_bytes = ((struct tcp_sock___t *)tp)->bytes_retrans;
 	r->closed = closed;
 	r->pad = 0;
-	__builtin_memcpy(&r->c, c, sizeof(*c));
+	bpf_spin_lock(&e->lock);
+	__builtin_memcpy(&r->c, &e->c, sizeof(r->c));
+	bpf_spin_unlock(&e->lock);
 	/*
 	 * Some data, besides the FIN, was not acknowledged: the kernel noted when it processed the last ACK. Of data sent after
 	 * an idle time nothing was, as if the peer has disappeared: that note is then of the time of sending.
 	 */
-	if (closed && tp->write_seq - c->una > 1 && !c->idle_since_us)
-		r->c.last_us = active(c, tp->delivered_mstamp);
+	if (closed && tp->write_seq - r->c.una > 1 && !r->c.idle_since_us)
+		r->c.last_us = active(&r->c, tp->delivered_mstamp);
 	/* The reader polls five times per second. */
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
@@ -222,7 +236,7 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 	struct inet_connection_sock___t *icsk = (void *)tp;
 	__u32 v6, arm, control;
 	__u64 prefix, cookie, drawn;
-	struct conn *c;
+	struct entry e = {};
 	char name[16];
 
 	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt)) {
@@ -246,18 +260,17 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 			__sync_fetch_and_add(&counts.refused, 1);
 			return;
 		}
-		c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (!c) {
+		e.c.una = tp->snd_una;
+		e.c.handshake_us = tp->srtt_us >> 3;
+		e.c.cookie = cookie;
+		e.c.prefix = prefix;
+		e.c.v6 = v6;
+		e.c.arm = arm;
+		e.c.phase = plan.phase;
+		if (!bpf_sk_storage_get(&conns, sk, &e, BPF_SK_STORAGE_GET_F_CREATE)) {
 			__sync_fetch_and_add(&counts.without_storage, 1);
 			return;
 		}
-		c->una = tp->snd_una;
-		c->handshake_us = tp->srtt_us >> 3;
-		c->cookie = cookie;
-		c->prefix = prefix;
-		c->v6 = v6;
-		c->arm = arm;
-		c->phase = plan.phase;
 		bpf_sock_ops_cb_flags_set(ctx, ctx->cb_flags | RTT_CB_FLAG | STATE_CB_FLAG);
 	}
 	__sync_fetch_and_add(&counts.assigned[arm & (MAX_ARMS - 1)], 1);
@@ -283,12 +296,14 @@ static __always_inline void see_exit(struct tcp_sock *tp, struct conn *c)
 }
 
 /* The kernel reports one RTT sample in each round trip. */
-static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c)
+static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct entry *e)
 {
 	__u32 rtt = ctx->args[0];	/* 0 before 6.10 */
+	struct conn *c = &e->c;
 
 	if (!rtt)
 		rtt = tp->srtt_us >> 3;
+	bpf_spin_lock(&e->lock);
 	c->samples++;
 	c->limited += ((struct tcp_sock___t *)tp)->app_limited != 0;
 	c->rtt_sum_us += rtt;
@@ -296,6 +311,7 @@ static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp
 		c->rtt_peak_us = rtt;
 	if (!c->rtt_least_us || rtt < c->rtt_least_us)
 		c->rtt_least_us = rtt;
+	bpf_spin_unlock(&e->lock);
 }
 
 /* Data that was sent at this time is in flight: begins the active time, or ends an idle time that began before. */
@@ -309,12 +325,13 @@ static __always_inline void in_flight(struct conn *c, __u64 sent_us)
 	}
 }
 
-/* A packet that acknowledges everything up to this sequence number. */
-static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ack)
+/*
+ * Takes a packet that acknowledges everything up to this sequence number, while the lock is held. `now_us` is 0 if more than
+ * the FIN is left. Returns the milestone that it passed, or MILESTONES.
+ */
+static __always_inline __u32 take_ack(struct tcp_sock *tp, struct conn *c, __u32 ack, __u32 written, __u64 now_us)
 {
-	__u32 state = ((struct sock *)tp)->__sk_common.skc_state, written = tp->write_seq;
-	__u32 fresh = ack - c->una, reached, passed;
-	__u64 now, sent_us;
+	__u32 state = ((struct sock *)tp)->__sk_common.skc_state, fresh = ack - c->una, reached = c->reached;
 
 	see_exit(tp, c);
 	/* A duplicate: the first packet may be lost, and the kernel's note is of a later one once that was delivered. */
@@ -325,40 +342,50 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 	 * it advances snd_nxt.
 	 */
 	if (!fresh || (__s32)fresh < 0 || (__s32)(written - ack) < 0)
-		return;
+		return MILESTONES;
 	c->una = ack;
 	/* The FIN is not data. An ACK between the change of the state and that of write_seq looks as if it were of the FIN too. */
 	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK)) {
 		if (c->fin) {
 			c->acked += fresh;
-			return;
+			return MILESTONES;
 		}
 		c->fin = 1;
 		if (!--fresh)
-			return;
+			return MILESTONES;
 	}
 	/* The kernel notes when it sends while nothing is in flight; while it still does that, it has only read the clock. */
-	sent_us = tp->packets_out || (__s32)(tp->snd_nxt - ack) >= 0 ? tp->first_tx_mstamp : tp->tcp_mstamp;
-	in_flight(c, sent_us);
+	in_flight(c, tp->packets_out || (__s32)(tp->snd_nxt - ack) >= 0 ? tp->first_tx_mstamp : tp->tcp_mstamp);
 	c->idle_since_us = 0;
 	c->acked += fresh;
-	reached = c->reached;
-	passed = reached < MILESTONES && c->acked >= (reached == 0 ? 100000 : reached == 1 ? 1000000 : 10000000);
-	/* Of most ACKs the time is not needed, and reading the clock costs as much as the rest. After this one at most the FIN
-	 * is left, or it passed a milestone. */
-	if (written - ack > 1 && !passed)
-		return;
-	now = bpf_ktime_get_ns() / 1000;
-	c->last_us = active(c, now);
-	if (ack == written)
-		c->idle_since_us = now;
-	/* The verifier does not know what `passed` says of the index. */
-	asm volatile("" : "+r"(reached));
-	if (passed && reached < MILESTONES) {
-		c->milestone_us[reached] = c->last_us;
-		c->reached = reached + 1;
-		write_record(tp, c, 0);
+	if (now_us) {
+		c->last_us = active(c, now_us);
+		if (ack == written)
+			c->idle_since_us = now_us;
 	}
+	if (reached >= MILESTONES || c->acked < (reached == 0 ? 100000 : reached == 1 ? 1000000 : 10000000))
+		return MILESTONES;
+	c->reached = reached + 1;
+	return reached;
+}
+
+static __always_inline void on_ack(struct tcp_sock *tp, struct entry *e, __u32 ack)
+{
+	__u32 written = tp->write_seq, passed;
+	__u64 now_us = 0;
+
+	/* Of most ACKs the time is not needed, and reading the clock costs as much as the rest. */
+	if (written - ack <= 1 && ack != e->c.una)
+		now_us = bpf_ktime_get_ns() / 1000;
+	bpf_spin_lock(&e->lock);
+	passed = take_ack(tp, &e->c, ack, written, now_us);
+	bpf_spin_unlock(&e->lock);
+	if (passed >= MILESTONES)
+		return;
+	if (!now_us)
+		now_us = bpf_ktime_get_ns() / 1000;
+	e->c.milestone_us[passed] = active(&e->c, now_us);
+	write_record(tp, e, 0);
 }
 
 SEC("cgroup_skb/ingress")
@@ -367,12 +394,12 @@ int on_packet(struct __sk_buff *skb)
 	__u8 *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
 	struct bpf_sock *sk = skb->sk;
 	struct tcp_sock *tp;
-	struct conn *c;
+	struct entry *e;
 
 	if (!sk)
 		return 1;
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c || data + IPV6_HEADER > end)
+	e = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!e || data + IPV6_HEADER > end)
 		return 1;
 	if (skb->protocol == __builtin_bswap16(ETH_P_IP))
 		tcp = data + (data[0] & 15) * 4;
@@ -384,7 +411,7 @@ int on_packet(struct __sk_buff *skb)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp)
-		on_ack(tp, c, __builtin_bswap32(*(__u32 *)(tcp + 8)));
+		on_ack(tp, e, __builtin_bswap32(*(__u32 *)(tcp + 8)));
 	return 1;
 }
 
@@ -394,7 +421,7 @@ int trial(struct bpf_sock_ops *ctx)
 	__u32 op = ctx->op;
 	struct bpf_sock *sk;
 	struct tcp_sock *tp;
-	struct conn *c;
+	struct entry *e;
 
 	if (op != RTT_CB && op != STATE_CB && op != ACTIVE_ESTABLISHED && op != PASSIVE_ESTABLISHED)
 		return 1;
@@ -410,13 +437,13 @@ int trial(struct bpf_sock_ops *ctx)
 		begin(ctx, sk, tp);
 		return 1;
 	}
-	c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c)
+	e = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!e)
 		return 1;
 	if (op == RTT_CB) {
-		on_rtt(ctx, tp, c);
+		on_rtt(ctx, tp, e);
 	} else {
-		write_record(tp, c, 1);
+		write_record(tp, e, 1);
 		bpf_sk_storage_delete(&conns, sk);
 	}
 	return 1;
