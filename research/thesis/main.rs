@@ -143,7 +143,8 @@ fn main() {
                 judge(&hystart)
             );
         }
-        let retransmitted: Vec<f64> = alone.iter().map(|r| r.retransmitted_packets as f64).collect();
+        let retransmitted: Vec<f64> =
+            alone.iter().filter_map(|r| r.retransmitted_packets).map(|n| n as f64).collect();
         let goodput: Vec<f64> = alone.iter().map(|r| r.goodput_bps as f64 / 1e6).collect();
         let q = |v: &[f64]| {
             [0.1, 0.5, 0.9].map(|q| format!("{:.0}", stats::quantile(v, q).unwrap_or(f64::NAN))).join(" / ")

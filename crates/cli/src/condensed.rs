@@ -80,10 +80,10 @@ fn line(at: f64, s: &Sample, mss: u64) -> String {
     let pace = s.pacing_bps.map_or("-".into(), |p| rate(p as f64));
     let mut text = format!(
         "{at:>10.4}  {:<12} {:>8} {:>8} {rtt:>9} {:>8} {pace:>13} ",
-        s.phase,
+        s.phase.as_deref().unwrap_or("-"),
         segments(s.cwnd_bytes),
         segments(s.inflight_bytes),
-        segments(s.queue_bytes)
+        s.queue_bytes.map_or("-".into(), segments)
     );
     for (name, value) in &s.gauges {
         let unit = |v: f64| if name.ends_with("_bps") { rate(v) } else { number(v) };

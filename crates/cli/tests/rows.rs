@@ -40,9 +40,9 @@ fn the_schemas_are_those_of_the_types() {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let sample = text::<OfRun<'_, SampleOfRun>>("sample", &[]);
     let event = text::<OfRun<'_, EventRow>>("event", &[]);
-    hold(&text::<Row>("row", fields::<Row>()), &crates.join("lab/schema/row.json"));
-    hold(&sample, &crates.join("lab/schema/sample.json"));
-    hold(&event, &crates.join("lab/schema/event.json"));
+    hold(&text::<Row>("row", fields::<Row>()), &crates.join("study/schema/row.json"));
+    hold(&sample, &crates.join("study/schema/sample.json"));
+    hold(&event, &crates.join("study/schema/event.json"));
     hold(&text::<Transfer>("transfer", fields::<Transfer>()), &crates.join("replay/schema/transfer.json"));
     hold(&text::<transfer::Sample>("replay-sample", &[]), &crates.join("replay/schema/sample.json"));
     hold(&text::<fit::Row<'_>>("fit", &[]), &crates.join("replay/schema/fit.json"));

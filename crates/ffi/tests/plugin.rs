@@ -82,7 +82,7 @@ fn newreno_in_c_has_the_rows_of_standard() {
                 o.trace.samples.iter().map(|s| (s.cwnd_bytes, s.ssthresh_bytes)).collect::<Vec<_>>()
             };
             assert_eq!(windows(ours), windows(theirs), "{text}");
-            timeouts += theirs.row.timeouts;
+            timeouts += theirs.row.timeouts.expect("observed");
             undone += theirs.trace.events.iter().filter(|e| e.what == "undone").count();
             marks += theirs.row.marks.as_ref().map_or(0, |m| m.responses);
         }

@@ -67,7 +67,7 @@ impl Played {
     }
 
     fn lost(&self) -> f64 {
-        mean(self.rows.iter().map(|r| r.lost as f64))
+        mean(self.rows.iter().filter_map(|r| Some(r.lost? as f64)))
     }
 
     fn others_lost(&self) -> f64 {

@@ -69,11 +69,12 @@ pub struct GameRow {
     /// The window that it left with, in bandwidth-delay products.
     pub left_bdp: Option<f64>,
     /// Data packets dropped of those sent before the startup ended.
-    pub startup_lost: u64,
+    pub startup_lost: Option<u64>,
     /// Data packets dropped in all.
-    pub lost: u64,
-    /// The longest wait at the bottleneck of a packet sent before the startup ended, in seconds.
-    pub queue_s: f64,
+    pub lost: Option<u64>,
+    /// The longest wait at the bottleneck of a packet sent before the startup ended, in seconds; null if the
+    /// engine does not observe it.
+    pub queue_s: Option<f64>,
     /// Effect on the flows that were there before.
     pub others: Option<Others>,
     /// Jain's index of what flows that started together had delivered when the run ended.
@@ -220,7 +221,6 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
     let contender = &study.contenders[0];
     let row = Row::new(Identity::new("", study, contender, 0, case.seed), m);
     // Not every engine knows the wait until the exit.
-    let queue = m.startup_queue_delay.or(m.peak_queue_delay).unwrap_or(Span::ZERO);
     GameRow {
         league: SCHEMA,
         drawn_from: case.drawn_from,
@@ -245,7 +245,7 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
         left_bdp: m.exit.map(|e| e.after.0 as f64 / row.bdp_bytes.max(1) as f64),
         startup_lost: row.startup_lost_packets,
         lost: row.lost_packets,
-        queue_s: queue.as_secs_f64(),
+        queue_s: m.startup_queue_delay.map(Span::as_secs_f64),
         others: None,
         fairness: None,
     }

@@ -344,7 +344,12 @@ fn outcome(
     let inflight = |f: &Flow| u64::from(f.inflight) * u64::from(f.mss);
     let measured = Measured {
         packet: PacketSize { payload: mss, wire: mss + HEADERS },
-        iw_bytes: 10 * mss,
+        // The window before the first ACK; the SYN counts as one byte.
+        iw_bytes: recording
+            .flows
+            .first()
+            .filter(|f| f.acked_bytes <= 1)
+            .map(|f| u64::from(f.cwnd) * u64::from(f.mss)),
         facts,
         base_rtt: facts.base_rtt,
         drawn: path.drawn,
@@ -385,9 +390,12 @@ fn outcome(
         inflight_bytes: inflight(f),
         rtt_s: (f.srtt_us > 0).then(|| f64::from(f.srtt_us) / 1e6),
         delivered_bytes: f.acked_bytes,
-        queue_bytes: 0,
+        queue_bytes: None,
         pacing_bps: Some(f.pacing_rate.saturating_mul(8)),
-        phase: if f.why == Some(ExitReason::None) { "slow-start" } else { "avoidance" }.into(),
+        phase: f
+            .why
+            .filter(|_| c.name != "bbr")
+            .map(|why| if why == ExitReason::None { "slow-start" } else { "avoidance" }.into()),
         gauges: BTreeMap::new(),
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };

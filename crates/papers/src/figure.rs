@@ -16,7 +16,7 @@ fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
         ChartKind::Window => Some(s.cwnd_bytes as f64 / 1000.0),
         ChartKind::Threshold => s.ssthresh_bytes.map(|b| b as f64 / 1000.0),
         ChartKind::Train => s.gauges.get("train_s").map(|t| t * 1000.0),
-        ChartKind::Queue => Some(s.queue_bytes as f64 / 1000.0),
+        ChartKind::Queue => s.queue_bytes.map(|q| q as f64 / 1000.0),
         ChartKind::Stalls => None,
     }
 }

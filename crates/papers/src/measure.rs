@@ -264,7 +264,7 @@ fn flag(yes: bool) -> f64 {
 fn queue(result: &RunResult, from: f64, to: f64) -> Vec<f64> {
     let within = |t: f64| (from..to).contains(&(t - result.start_s));
     let packets = |bytes: u64| bytes as f64 / result.packet;
-    result.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
+    result.samples.iter().filter(|s| within(s.time_s)).filter_map(|s| s.queue_bytes.map(packets)).collect()
 }
 
 /// Number of bins in the thesis' window.
@@ -355,8 +355,8 @@ impl Measure {
             Self::Timely => Some(flag(!matches!(row.class, Class::Early | Class::None))),
             Self::HeuristicErrorS => Some(row.capacity_time_by_heuristic_s? - row.capacity_time_s?),
             Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
-            Self::PeakInflightBdp => Some(row.peak_inflight_bytes as f64 / bdp),
-            Self::PeakInflightPackets => Some(row.peak_inflight_bytes as f64 / result.mss),
+            Self::PeakInflightBdp => row.peak_inflight_bytes.map(|n| n as f64 / bdp),
+            Self::PeakInflightPackets => row.peak_inflight_bytes.map(|n| n as f64 / result.mss),
             Self::WindowKept(s) => {
                 let (left, mut most, mut least) = (start + exit?.time_s, 0_u64, 1.0_f64);
                 for x in samples().filter(|x| x.time_s <= left + s) {
@@ -371,10 +371,10 @@ impl Measure {
             Self::LeastSsthreshBdp => {
                 samples().filter_map(|s| s.ssthresh_bytes).min().map(|b| b as f64 / bdp)
             }
-            Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
-            Self::LostPackets => Some(row.lost_packets as f64),
-            Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
-            Self::Timeouts => Some(row.timeouts as f64),
+            Self::StartupLostPackets => row.startup_lost_packets.map(|n| n as f64),
+            Self::LostPackets => row.lost_packets.map(|n| n as f64),
+            Self::RetransmittedPackets => row.retransmitted_packets.map(|n| n as f64),
+            Self::Timeouts => row.timeouts.map(|n| n as f64),
             Self::CompletionS => row.completion_s,
             Self::CompletionRtts => Some(row.completion_s? / row.base_rtt_s),
             Self::Completes => Some(flag(row.completion_s.is_some())),

@@ -72,7 +72,7 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
                             td { (median(g, |s| s.rows[0].capacity_time_s)) }
                             td { (median(g, |s| s.rows[0].first_loss_time_s)) }
                             td { (median(g, |s| Measure::PeakInflightBdp.of(s, 0))) }
-                            td { (median(g, |s| Some(s.rows[0].lost_packets as f64))) }
+                            td { (median(g, |s| s.rows[0].lost_packets.map(|n| n as f64))) }
                             td { (median(g, |s| Measure::GoodputMbit.of(s, 0))) }
                             @for c in more { td { (column(g, c)) } }
                         }

@@ -40,7 +40,7 @@ fn virtual_time(path: &str, startup: &str) -> Result<Figures, Box<dyn Error>> {
     let row = Which::Noq.run(&Knobs::default(), &study, job, Sampling::Off, false)?.row;
     let mut figures = Figures {
         reason: "none".into(),
-        lost: row.retransmitted_packets,
+        lost: row.retransmitted_packets.expect("each engine of these observes it"),
         completion_s: row.completion_s.unwrap_or(f64::NAN),
         ..Figures::default()
     };

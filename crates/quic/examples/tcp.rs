@@ -62,7 +62,7 @@ fn end(row: &Row, mss: u64, headers: u64) -> Option<End> {
         reason: exit.reason.clone(),
         wire: exit.detected_cwnd_bytes as f64 * (mss + headers) as f64 / mss as f64,
         time_s: exit.time_s,
-        lost: row.lost_packets,
+        lost: row.lost_packets.expect("the simulator observes it"),
         completion_s: row.completion_s,
         rtt_s: row.base_rtt_s,
     })

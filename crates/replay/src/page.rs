@@ -106,9 +106,9 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
                 inflight_bytes: s.inflight.0,
                 rtt_s: s.rtt.map(Span::as_secs_f64),
                 delivered_bytes: s.delivered.0,
-                queue_bytes: 0,
+                queue_bytes: None,
                 pacing_bps: None,
-                phase: "".into(),
+                phase: None,
                 gauges: BTreeMap::new(),
             };
             // Windows after the end of a prediction's validity are not drawn.

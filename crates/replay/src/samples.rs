@@ -322,16 +322,16 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
         let r: slowstart_study::record::Row = serde_json::from_str(&line)
             .map_err(|e| InputError::line(number, format!("found no row of schema 1: {e}")))?;
         rows += 1;
-        let mut t = Transfer::new(Source::Rows, rows, Bytes(r.iw_bytes / 10));
+        let mut t = Transfer::new(Source::Rows, rows, Bytes(r.iw_bytes.map_or(MSS, |iw| iw / 10)));
         t.from = format!("{} on {}", r.startup, r.path);
         t.to = format!("run {}", r.run);
         t.duration_s = r.duration_s;
         t.bytes = r.size_bytes;
-        t.iw_bytes = Some(r.iw_bytes);
+        t.iw_bytes = r.iw_bytes;
         t.min_rtt_s = Some(r.base_rtt_s);
-        t.peak_delay_s = Some(r.peak_queue_delay_s);
+        t.peak_delay_s = r.peak_queue_delay_s;
         t.packets = Some(r.cost.packets);
-        t.retransmitted_packets = Some(r.retransmitted_packets);
+        t.retransmitted_packets = r.retransmitted_packets;
         t.class = r.class.into();
         t.heuristic = "truth".to_string();
         t.capacity_time_s = r.capacity_time_s;

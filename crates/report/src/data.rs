@@ -73,7 +73,8 @@ pub struct Curve {
     pub rtt: Vec<i64>,
     /// Bytes delivered by each time.
     pub delivered: Vec<i64>,
-    /// Bytes waiting at the bottleneck.
+    /// Bytes waiting at the bottleneck; empty if they were not observed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<i64>,
     /// Packets dropped so far.
     pub lost: Vec<i64>,
@@ -149,7 +150,11 @@ impl Curve {
             inflight: column(&|s| s.inflight_bytes as i64),
             rtt: column(&|s| s.rtt_s.map_or(0, us)),
             delivered: column(&|s| s.delivered_bytes as i64),
-            queue: column(&|s| s.queue_bytes as i64),
+            queue: if kept.iter().all(|(_, s)| s.queue_bytes.is_some()) {
+                column(&|s| s.queue_bytes.unwrap_or(0) as i64)
+            } else {
+                Vec::new()
+            },
             lost: column(&|s| drops.partition_point(|t| *t <= s.time_s) as i64),
             more: more
                 .iter()
@@ -195,9 +200,9 @@ mod tests {
             inflight_bytes: 7,
             rtt_s: Some(0.1),
             delivered_bytes: 0,
-            queue_bytes: 0,
+            queue_bytes: Some(0),
             pacing_bps: None,
-            phase: "slow-start".into(),
+            phase: Some("slow-start".into()),
             gauges: [].into(),
         }
     }

@@ -180,9 +180,9 @@ mod tests {
             inflight_bytes: 14_000 * u64::from(i),
             rtt_s: (i > 0).then_some(if i == 7 { f64::NAN } else { 0.1 }),
             delivered_bytes: 10_000 * u64::from(i),
-            queue_bytes: 0,
+            queue_bytes: Some(0),
             pacing_bps: None,
-            phase: "slow-start".into(),
+            phase: Some("slow-start".into()),
             gauges: [("rate".into(), f64::NAN)].into(),
         };
         (0..n).map(sample).collect()

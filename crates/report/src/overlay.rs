@@ -175,7 +175,9 @@ fn curves(drawn: &[Curve], full_bdps: Option<f64>, shape: Shape) -> Markup {
     let ends = drawn.iter().filter_map(|c| c.series.row.completion_s.or(c.points.last().map(|p| p.0)));
     let until_s = ends.fold(0.0, f64::max).max(1e-3);
     let top = peak.max(full_bdps.unwrap_or(0.0).min(4.0 * peak));
-    let least = drawn.iter().map(|c| c.series.row.iw_bytes as f64 / c.series.row.bdp_bytes.max(1) as f64);
+    let least = drawn
+        .iter()
+        .filter_map(|c| Some(c.series.row.iw_bytes? as f64 / c.series.row.bdp_bytes.max(1) as f64));
     let low = log2(least.fold(0.25, f64::min).max(LEAST)).floor();
     let axes = Axes { area, until_s, low, high: log2(top * 1.25).ceil() };
     let full = full_bdps.filter(|f| log2(*f) < axes.high);
@@ -250,8 +252,8 @@ fn ring(axes: &Axes, c: &Curve) -> Option<(f64, f64)> {
 /// What is said of a startup in the picture.
 fn says(s: &Series) -> String {
     let lost = match s.row.startup_lost_packets {
-        0 => String::new(),
-        n => format!(", loses {}", number(n as f64)),
+        None | Some(0) => String::new(),
+        Some(n) => format!(", loses {}", number(n as f64)),
     };
     match &s.row.exit {
         None => format!("{}: does not leave{lost}", s.label),

@@ -73,7 +73,7 @@ impl From<&Row> for Course {
             capacity_time_by_heuristic_s: r.capacity_time_by_heuristic_s,
             first_drop_time_s: r.first_drop_time_s,
             first_loss_time_s: r.first_loss_time_s,
-            lost_in_startup: r.startup_lost_packets > 0,
+            lost_in_startup: r.startup_lost_packets.is_some_and(|n| n > 0),
         }
     }
 }
@@ -243,12 +243,14 @@ fn tell(s: &Line, known: &[(f64, &Sample)], t: f64, asked: bool) -> Option<Strin
     };
     let rtt =
         x.rtt_s.filter(|r| r.is_finite()).map_or(String::new(), |r| format!("\nRTT {} ms", number(r * 1e3)));
-    let (window, flight, queue) = (amount(x.cwnd_bytes), amount(x.inflight_bytes), bytes(x.queue_bytes));
+    let (window, flight) = (amount(x.cwnd_bytes), amount(x.inflight_bytes));
     if asked {
         let window = if x.cwnd_bytes > 0 { window } else { "not known".to_string() };
         return Some(format!("{at:.3} s\nwindow {window}\nin flight {flight}{rtt}"));
     }
-    Some(format!("{at:.3} s, {}\nwindow {window}\nin flight {flight}{rtt}\nqueue {queue}", x.phase))
+    let phase = x.phase.as_deref().map_or(String::new(), |p| format!(", {p}"));
+    let queue = x.queue_bytes.map_or(String::new(), |q| format!("\nqueue {}", bytes(q)));
+    Some(format!("{at:.3} s{phase}\nwindow {window}\nin flight {flight}{rtt}{queue}"))
 }
 
 /// Returns the marks of a series.
@@ -297,7 +299,8 @@ mod tests {
         // Left at 1.7 s, and six round trips of 0.1 s.
         let ends = rows("a", &[7.0]);
         close(until(&ends), 2.3);
-        let late = with(ends.clone(), |r| (r.first_loss_time_s, r.startup_lost_packets) = (Some(2.0), 1));
+        let late =
+            with(ends.clone(), |r| (r.first_loss_time_s, r.startup_lost_packets) = (Some(2.0), Some(1)));
         close(until(&late), 2.6);
         let much_later = with(ends.clone(), |r| r.first_loss_time_s = Some(6.0));
         close(until(&much_later), 2.3);

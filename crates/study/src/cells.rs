@@ -290,15 +290,16 @@ pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
         let all = |o: &[Ran]| o.iter().map(|o| what(&o.row)).collect::<Vec<_>>();
         Figure::new(name, &all(ours), &all(kernel), slack)
     };
-    let segment = |r: &Row| (r.iw_bytes / 10).max(1) as f64;
+    // The initial window is ten segments; where it was not observed, no window in packets is compared.
+    let segment = |r: &Row| r.iw_bytes.map(|iw| (iw / 10).max(1) as f64);
     let mut figures = Vec::new();
     // The kernel does not report when BBR's startup ends.
     if cell.control != BBR {
         figures.push(of("exit (s)", Slack { share: 0.1, more: rtt_s }, &|r| Some(r.exit.as_ref()?.time_s)));
         figures.push(of("window at exit (packets)", tenth, &|r| {
-            Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / segment(r))
+            Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / segment(r)?)
         }));
-        figures.push(of("lost in startup", tenth, &|r| Some(r.startup_lost_packets as f64)));
+        figures.push(of("lost in startup", tenth, &|r| r.startup_lost_packets.map(|n| n as f64)));
     }
     figures.push(of("first loss known (s)", tenth, &|r| r.first_loss_time_s));
     for (name, bytes) in
@@ -310,7 +311,7 @@ pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
         figures.push(of("marked", tenth, &|r| Some(r.marks.as_ref()?.packets as f64)));
         figures.push(of("reductions for marks", tenth, &|r| Some(r.marks.as_ref()?.responses as f64)));
     }
-    figures.push(of("retransmitted", tenth, &|r| Some(r.retransmitted_packets as f64)));
+    figures.push(of("retransmitted", tenth, &|r| r.retransmitted_packets.map(|n| n as f64)));
     figures.push(of("goodput (Mbit/s)", tenth, &|r| Some(r.goodput_bps as f64 / 1e6)));
     figures.push(trajectory(ours, kernel));
     figures

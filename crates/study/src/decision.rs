@@ -405,8 +405,8 @@ mod tests {
                 path.iter().map(|p| p * speed * (1.0 + chance.below(noise) as f64 / 100.0)).collect();
             let mut mine = rows(name, &times);
             for r in &mut mine {
-                r.startup_lost_packets = lost * chance.below(3);
-                r.peak_queue_delay_s = (queue + chance.below(40) as f64) / 1e3;
+                r.startup_lost_packets = Some(lost * chance.below(3));
+                r.peak_queue_delay_s = Some((queue + chance.below(40) as f64) / 1e3);
             }
             all.extend(mine);
         }
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn the_front_weighs_more_than_time() {
-        let lossy = |rows| with(rows, |r: &mut Row| r.startup_lost_packets = 5000);
+        let lossy = |rows| with(rows, |r: &mut Row| r.startup_lost_packets = Some(5000));
         let all = [
             rows("today", &[10.0; 6]),
             lossy(rows("fast", &[6.0; 6])),

@@ -151,7 +151,7 @@ pub struct Measured {
     /// The size of a full packet.
     pub packet: PacketSize,
     /// Initial window, bytes of payload.
-    pub iw_bytes: u64,
+    pub iw_bytes: Option<u64>,
     /// Rate and buffer of the path of this run.
     pub facts: PathFacts,
     /// Least round-trip time of this flow.
@@ -244,8 +244,7 @@ impl Measured {
 }
 
 impl Row {
-    /// The row of a flow: the only place where one is computed. What was not observed and has no null in a
-    /// row is 0.
+    /// The row of a flow: the only place where one is computed.
     pub fn new(identity: Identity, m: &Measured) -> Self {
         let seconds = |t: Option<Span>| t.map(Span::as_secs_f64);
         Self {
@@ -283,12 +282,12 @@ impl Row {
             first_drop_time_s: seconds(m.first_drop),
             first_loss_time_s: seconds(m.first_loss),
             marks: m.marks.clone(),
-            peak_inflight_bytes: m.peak_inflight.unwrap_or(0),
-            peak_queue_delay_s: m.peak_queue_delay.unwrap_or(Span::ZERO).as_secs_f64(),
-            startup_lost_packets: m.startup_lost.unwrap_or(0),
-            lost_packets: m.lost.unwrap_or(0),
-            retransmitted_packets: m.retransmitted.unwrap_or(0),
-            timeouts: m.timeouts.unwrap_or(0),
+            peak_inflight_bytes: m.peak_inflight,
+            peak_queue_delay_s: seconds(m.peak_queue_delay),
+            startup_lost_packets: m.startup_lost,
+            lost_packets: m.lost,
+            retransmitted_packets: m.retransmitted,
+            timeouts: m.timeouts,
             goodput_bps: Rate::new(Bytes(m.delivered), m.completed.unwrap_or(m.lasted)).map_or(0, |r| r.0),
             completion_s: seconds(m.completed),
             time_to_bytes_s: MILESTONES
@@ -316,7 +315,7 @@ mod tests {
         let facts = Study::check(&text, None).expect("a study").path.facts();
         Measured {
             packet: PacketSize { payload: 1448, wire: 1500 },
-            iw_bytes: 14_480,
+            iw_bytes: Some(14_480),
             facts,
             base_rtt: facts.base_rtt,
             drawn: BTreeMap::new(),

@@ -209,8 +209,8 @@ pub struct Row {
     pub run: u32,
     /// The seed of the run.
     pub seed: u64,
-    /// Initial window, in bytes of payload.
-    pub iw_bytes: u64,
+    /// Initial window, in bytes of payload; null if it was not observed.
+    pub iw_bytes: Option<u64>,
     /// Size of the transfer, if it has one.
     pub size_bytes: Option<u64>,
     /// How long it was observed.
@@ -244,18 +244,18 @@ pub struct Row {
     /// What the network marked; absent if the ends do not use ECN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marks: Option<Marks>,
-    /// The most bytes in flight.
-    pub peak_inflight_bytes: u64,
+    /// The most bytes in flight; null if it was not observed, as each of the next five.
+    pub peak_inflight_bytes: Option<u64>,
     /// The longest wait at the bottleneck.
-    pub peak_queue_delay_s: f64,
+    pub peak_queue_delay_s: Option<f64>,
     /// Data packets dropped of those sent before the startup ended.
-    pub startup_lost_packets: u64,
+    pub startup_lost_packets: Option<u64>,
     /// Data packets the network dropped.
-    pub lost_packets: u64,
+    pub lost_packets: Option<u64>,
     /// Packets that the sender sent again.
-    pub retransmitted_packets: u64,
+    pub retransmitted_packets: Option<u64>,
     /// Timeouts of the retransmission timer.
-    pub timeouts: u64,
+    pub timeouts: Option<u64>,
     /// Bytes that the receiver's application got, over the time from the start of the flow to its completion
     /// or the end.
     pub goodput_bps: u64,
@@ -314,12 +314,12 @@ pub struct Sample {
     pub rtt_s: Option<f64>,
     /// Bytes the receiver's application has.
     pub delivered_bytes: u64,
-    /// Bytes waiting at the bottleneck, on the wire, of all flows.
-    pub queue_bytes: u64,
+    /// Bytes waiting at the bottleneck, on the wire, of all flows; null if the engine does not observe it.
+    pub queue_bytes: Option<u64>,
     /// The pacing rate, in force or not.
     pub pacing_bps: Option<u64>,
-    /// The phase of the controller, such as `slow-start`.
-    pub phase: Cow<'static, str>,
+    /// The phase of the controller, such as `slow-start`; null if the engine does not observe it.
+    pub phase: Option<Cow<'static, str>>,
     /// Internal values of the startup.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gauges: BTreeMap<Cow<'static, str>, f64>,
@@ -351,9 +351,9 @@ impl From<trace::Sample> for Sample {
             inflight_bytes: s.inflight_bytes,
             rtt_s: s.rtt_s,
             delivered_bytes: s.delivered_bytes,
-            queue_bytes: s.queue_bytes,
+            queue_bytes: Some(s.queue_bytes),
             pacing_bps: s.pacing_bps,
-            phase: s.phase.into(),
+            phase: Some(s.phase.into()),
             gauges: s.gauges.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         }
     }

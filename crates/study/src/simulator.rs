@@ -142,7 +142,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
     let ecn = f.ends[f.sender()].feedback() != Feedback::None;
     Measured {
         packet: PacketSize { payload: u64::from(p.mss), wire: u64::from(p.packet()) },
-        iw_bytes: u64::from(p.iw) * u64::from(p.mss),
+        iw_bytes: Some(u64::from(p.iw) * u64::from(p.mss)),
         facts,
         base_rtt,
         drawn: engine.path().drawn.clone(),

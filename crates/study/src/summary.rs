@@ -51,8 +51,8 @@ impl Measure {
             Self::Completion => row.completion_s,
             Self::ExitTime => exit.map(|e| e.time_s),
             Self::ExitWindow => exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64),
-            Self::StartupLost => Some(row.startup_lost_packets as f64),
-            Self::QueueDelay => Some(row.peak_queue_delay_s * 1e3),
+            Self::StartupLost => row.startup_lost_packets.map(|n| n as f64),
+            Self::QueueDelay => row.peak_queue_delay_s.map(|s| s * 1e3),
             Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
         };
         value.filter(|v| v.is_finite())

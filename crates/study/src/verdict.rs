@@ -284,7 +284,7 @@ mod tests {
     use crate::sample::{rows, with};
 
     fn lossy(rows: Vec<Row>, lost: u64) -> Vec<Row> {
-        with(rows, |r| (r.class, r.startup_lost_packets) = (Class::Late, lost))
+        with(rows, |r| (r.class, r.startup_lost_packets) = (Class::Late, Some(lost)))
     }
 
     fn early(rows: Vec<Row>) -> Vec<Row> {

@@ -28,10 +28,10 @@ const MECHANISMS: &[(&str, &str, Check)] = &[
     (
         "abc",
         "two segments an ACK, however much that covers: nothing overflows where a modem filters ACKs",
-        |e| e.on("cable").all(|(r, _)| r.lost_packets == 0 && r.exit.is_none()),
+        |e| e.on("cable").all(|(r, _)| r.lost_packets == Some(0) && r.exit.is_none()),
     ),
     ("limited", "nothing is lost where standard overflows the queue", |e| {
-        e.rows().any(|r| r.path == "transatlantic" && r.lost_packets == 0 && r.exit.is_none())
+        e.rows().any(|r| r.path == "transatlantic" && r.lost_packets == Some(0) && r.exit.is_none())
     }),
     ("adaptive", "the threshold rises from the initial window to the path's BDP and no further", |e| {
         ["datacenter", "interface"].iter().flat_map(|path| e.on(path)).all(|(r, s)| {
@@ -96,7 +96,7 @@ impl Observed {
     fn of(o: &Outcome) -> Self {
         let mut sight = Self::default();
         for s in &o.trace.samples {
-            sight.phases.insert(s.phase.clone());
+            sight.phases.extend(s.phase.clone());
             sight.ssthresh = sight.ssthresh.max(s.ssthresh_bytes);
             for (k, v) in &s.gauges {
                 let most = sight.gauges.entry(k.clone()).or_insert(f64::MIN);

@@ -365,7 +365,7 @@ function continuations(transfer) {
     el('tbody', {},
       el('tr', {}, el('th', { scope: 'row' }, 'as observed'), ...['-', '-', '-', time(transfer.duration_s), '-', '-'].map((c) => el('td', {}, c))),
       ...all.map((f) => el('tr', {}, el('th', { scope: 'row' }, f.startup),
-        ...[f.exit?.what ?? '-', time(f.exit?.time_s), f.class, time(f.done_s), short(f.lost_packets), short(f.peak_queue_delay_s * 1e3)].map((c) => el('td', {}, c))))));
+        ...[f.exit?.what ?? '-', time(f.exit?.time_s), f.class, time(f.done_s), short(f.lost_packets), short(f.peak_queue_delay_s === null ? NaN : f.peak_queue_delay_s * 1e3)].map((c) => el('td', {}, c))))));
   enhanceTable(table);
   return el('div', { class: 'scroll forked', tabindex: 0, role: 'region', 'aria-label': 'Continued in the simulator' }, table);
 }

@@ -475,9 +475,9 @@ impl<S: Stack> Transfer<S> {
             inflight_bytes: host.inflight().0,
             rtt_s: host.latest_rtt().map(Span::as_secs_f64),
             delivered_bytes: self.observed.received,
-            queue_bytes,
+            queue_bytes: Some(queue_bytes),
             pacing_bps: host.pacing_rate().map(|r| r.0),
-            phase: host.control().phase().into(),
+            phase: Some(host.control().phase().into()),
             gauges,
         });
     }

@@ -38,7 +38,7 @@ pub(super) fn measured(
     let left = host.exit.map_or(Instant(u64::MAX), |e| e.at);
     Measured {
         packet: PacketSize { payload, wire: payload + HEADERS },
-        iw_bytes: payload * INITIAL_PACKETS,
+        iw_bytes: Some(payload * INITIAL_PACKETS),
         facts: path.facts,
         base_rtt: path.facts.base_rtt,
         drawn: path.drawn.clone(),

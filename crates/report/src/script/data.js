@@ -56,7 +56,7 @@ export function curvesOf(data) {
       inflight: column(c.inflight, 1),
       rtt: column(c.rtt, 1e3),
       delivered: column(c.delivered, 1),
-      queue: column(c.queue, 1),
+      queue: c.queue && column(c.queue, 1),
       lost: column(c.lost, 1),
     };
   });

@@ -145,7 +145,7 @@ export class Panes {
 
   shown() {
     const more = new Map(this.curves.flatMap((c) => c.more.map((p) => [p.column, p])));
-    return [...PANES, ...more.values()].filter((p) => !this.how.few || p.column === 'cwnd').filter((p) => !(p.simulated && this.curves.every((c) => c.recording)))
+    return [...PANES, ...more.values()].filter((p) => !this.how.few || p.column === 'cwnd').filter((p) => !(p.simulated && this.curves.every((c) => c.recording || !c[p.column])))
       .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? this.curves.slice(0, 1) : this.curves.filter((c) => c[p.column]) }));
   }
 
@@ -330,7 +330,7 @@ export class Panes {
       parts.push(el('span', { class: 'reading' },
         el('i', { class: 'dot', style: `background: var(${look(c.index).colour})` }), ' ', el('b', {}, c.label), ': ',
         `${window}in flight ${v('inflight', amount)} ${unit}, RTT ${v('rtt', {})} ms`,
-        c.recording ? '' : `, queue ${v('queue', amount)} ${unit}, dropped ${short(at(c, 'lost', t))}`));
+        c.queue ? `, queue ${v('queue', amount)} ${unit}` : '', c.recording ? '' : `, dropped ${short(at(c, 'lost', t))}`));
     }
     this.says.replaceChildren(...parts);
   }

@@ -18,7 +18,7 @@ const MEASURES = [
   ['time of exit (s)', (r) => r.exit?.time_s],
   ['window at exit (BDP)', (r) => (r.exit && r.bdp_bytes ? r.exit.detected_cwnd_bytes / r.bdp_bytes : null)],
   ['packets lost in startup', (r) => r.startup_lost_packets],
-  ['peak queue (ms)', (r) => r.peak_queue_delay_s * 1e3],
+  ['peak queue (ms)', (r) => (r.peak_queue_delay_s === null ? null : r.peak_queue_delay_s * 1e3)],
 ];
 
 /** A field with its label. */
