@@ -447,6 +447,9 @@ static struct sk_buff *qdisc_dequeue_peeked(struct Qdisc *sch)
 	return sch->dequeue(sch);
 }
 
+/* Drops the first packet, for lack of room. */
+#define __qdisc_queue_drop_head(sch, q, to_free) drop(qdisc_dequeue_head(sch), 'f')
+
 /* bfifo, the child of red and tbf. */
 static int bfifo_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
 static const struct Qdisc_ops bfifo_ops = { .peek = qdisc_peek_head };

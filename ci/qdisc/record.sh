@@ -42,6 +42,7 @@ cp "$tree"/include/net/{codel,codel_impl,codel_qdisc,pie,red}.h "$work/net/"
 cp "$tree/include/linux/reciprocal_div.h" "$work/linux/"
 sched=net/sched
 cut_out lib/math/reciprocal_div.c 'struct reciprocal_value reciprocal_value(' 'EXPORT_SYMBOL' >"$work/reciprocal_div_c.h"
+cut_out $sched/sch_fifo.c 'static int pfifo_tail_enqueue(' 'static void fifo_offload_init' >"$work/sch_fifo.h"
 cut_out $sched/sch_codel.c 'struct codel_sched_data {' 'static const struct nla_policy' >"$work/sch_codel.h"
 cut_out $sched/sch_fq_codel.c 'struct fq_codel_flow {' 'static void fq_codel_flow_purge' >"$work/sch_fq_codel.h"
 {
@@ -65,7 +66,7 @@ cut_out $sched/sch_fq.c 'struct fq_skb_cb {' 'static void fq_flow_purge' >"$work
 cut_out include/net/tc_act/tc_police.h 'struct tcf_police_params {' '/* old policer' >"$work/tc_police.h"
 cut_out $sched/act_police.c 'TC_INDIRECT_SCOPE int tcf_police_act(' 'static void tcf_police_cleanup' >"$work/act_police.h"
 cut_out $sched/sch_netem.c 'struct disttable {' 'static void netem_reset' >"$work/sch_netem.h"
-disciplines=(codel fq_codel pie red fq tbf police netem)
+disciplines=(pfifo_head_drop codel fq_codel pie red fq tbf police netem)
 if [[ -e $tree/$sched/sch_dualpi2.c ]]; then
   cut_out $sched/sch_dualpi2.c '#define MAX_PROB' 'static struct netlink_range_validation' >"$work/sch_dualpi2.h"
   disciplines+=(dualpi2)

@@ -15,7 +15,8 @@ use slowstart_sim::random::{self, Stream};
 use std::io::Read;
 
 /// What is compared, by the name of its recordings.
-const NAMES: [&str; 9] = ["codel", "fq_codel", "pie", "red", "dualpi2", "fq", "tbf", "police", "netem"];
+const NAMES: [&str; 10] =
+    ["pfifo_head_drop", "codel", "fq_codel", "pie", "red", "dualpi2", "fq", "tbf", "police", "netem"];
 /// The rates of the buckets in Mbit/s, by schedule.
 const RATES: [u64; 5] = [20, 3, 8, 50, 7];
 /// By how much the wait of a packet in `tbf` may differ: a packet of 1500 bytes needs less on the link that
@@ -100,6 +101,7 @@ fn discipline(name: &str, schedule: u64) -> String {
         _ => "",
     };
     let words = match name {
+        "pfifo_head_drop" => either(is(3, 0), "limit 20p", "limit 100"),
         "codel" => either(is(3, 0), "limit 200p", "limit 1000p") + codel + &ecn,
         "fq_codel" => {
             either(is(3, 0), "limit 100p", "limit 10240p")

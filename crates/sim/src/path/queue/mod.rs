@@ -149,6 +149,7 @@ macro_rules! disciplines {
 
 disciplines! {
     drop_tail::DropTail;
+    head_drop::HeadDrop;
     codel::Codel;
     fq_codel::FqCodel;
     pie::Pie;
