@@ -423,6 +423,7 @@ impl Study {
         }
         let app = text.app.as_deref().unwrap_or("bulk");
         let facts = path.facts();
+        let mut pauses = Span::ZERO;
         let (app, size) = match app {
             "bulk" => {
                 let held = if path.is_ensemble() { path.most_held() * DEFAULT_HELD } else { Bytes::ZERO };
@@ -441,12 +442,16 @@ impl Study {
             "browser" => (app::Kind::Browser, None),
             "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
             other => {
-                return Err(named(
-                    "app",
-                    other,
-                    &["bulk", "web", "video", "browser"],
-                    "one of bulk, web, video, browser",
-                ));
+                let Some(bursts) = app::Bursts::parse(other) else {
+                    let expected = format!("one of bulk, web, video, browser, or {}", app::Bursts::EXPECTED);
+                    return Err(named("app", other, &["bulk", "web", "video", "browser"], expected));
+                };
+                if size.is_some() {
+                    let found = text.size.as_deref().unwrap_or_default();
+                    return Err(bad("size", found, "no size: those of the bursts are given"));
+                }
+                pauses = bursts.pauses();
+                (app::Kind::Bursts(bursts), Some(bursts.bytes()).filter(|_| duration.is_none()))
             }
         };
         let against: Vec<Vec<CompetingFlow>> =
@@ -471,7 +476,7 @@ impl Study {
             }
             (Some(d), _) => d,
             (None, Some(bytes)) => {
-                (path.least_rate().time_for(Bytes(bytes)) * PATIENCE + Span::secs(60)).min(longest)
+                (path.least_rate().time_for(Bytes(bytes)) * PATIENCE + Span::secs(60) + pauses).min(longest)
             }
             (None, None) => DEFAULT_DURATION.min(longest),
         };

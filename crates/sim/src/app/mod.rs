@@ -2,10 +2,12 @@
 //! application, not by the path.
 
 mod browser;
+mod bursts;
 
 use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use browser::Browser;
+pub use bursts::Bursts;
 use slowstart::units::{Instant, Span};
 
 /// What a flow's application does.
@@ -42,6 +44,8 @@ pub enum Kind {
     Web,
     /// Pages of many objects on one connection, with pauses between pages (HTTP/2).
     Browser,
+    /// Bursts with pauses between them; the server closes after the last.
+    Bursts(Bursts),
     /// Video segments: three at once at the beginning, then one in each period.
     Video {
         /// Bit rate of the video, bit/s.
@@ -193,6 +197,11 @@ impl App {
                 let (at, request, response) = self.browser.next(now, &mut self.random);
                 Some(Exchange { at, request, response })
             }
+            Kind::Bursts(bursts) => bursts.get(self.begun as usize - 1).map(|(pause, response)| Exchange {
+                at: now + pause,
+                request: REQUEST,
+                response,
+            }),
             Kind::Video { rate_bps } => {
                 let due = self.began + SEGMENT * (self.begun - 1).saturating_sub(AHEAD - 1);
                 let response = rate_bps / 8 * (SEGMENT.0 / 1_000_000_000);
@@ -262,7 +271,7 @@ impl App {
             request_at: next.map(|e| e.at),
             complete: whole
                 && next.is_none()
-                && matches!(self.kind, Kind::Request { .. } | Kind::Objects { .. }),
+                && matches!(self.kind, Kind::Request { .. } | Kind::Objects { .. } | Kind::Bursts(_)),
             ..Action::default()
         }
     }
@@ -278,6 +287,7 @@ impl App {
                 let close = match self.kind {
                     Kind::Request { .. } => true,
                     Kind::Objects { more, .. } => self.begun > u64::from(more),
+                    Kind::Bursts(bursts) => self.begun as usize == bursts.count(),
                     _ => false,
                 };
                 Action { write: exchange.response, close, ..Action::default() }
