@@ -51,8 +51,10 @@ pub struct Cell {
     pub name: String,
     /// The path, as an inline path.
     pub path: &'static str,
-    /// The duration of a run.
+    /// The duration of a run, of a transfer without end.
     pub seconds: u32,
+    /// The size of the transfer, if it ends: then the time it takes is a figure.
+    pub size: Option<&'static str>,
     /// True if the path names a trace file, which is in a folder that the user gives.
     pub traced: bool,
     /// The congestion control of the sender.
@@ -161,7 +163,78 @@ const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
     ),
     ("reorder", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp reorder=2%,delay=4ms", CUBIC, None),
     ("second-route", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp second_route=20%,3ms", RENO, None),
+    (
+        "head-drop",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"pfifo_head_drop limit 83p\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "head-drop",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"pfifo_head_drop limit 83p\"",
+        PLAIN,
+        None,
+    ),
+    (
+        "head-drop-shallow",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=\"pfifo_head_drop limit 42p\"",
+        RENO,
+        None,
+    ),
+    (
+        "two-routes-10ms",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=4bdp second_route=20%,10ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "two-routes-30ms",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=4bdp second_route=20%,30ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "reorder-10ms",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=2bdp reorder=10%,delay=10ms",
+        RENO,
+        None,
+    ),
+    (
+        "rtt-steps",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=2bdp handover=2s handover_step=40ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "rtt-steps",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=2bdp handover=2s handover_step=40ms",
+        RENO,
+        None,
+    ),
     ("duplicate", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp duplicate=2%", CUBIC, None),
+];
+
+/// Web objects: short transfers, of which some end with a flight of 10, 20 and 40 segments (43,440 bytes are 30
+/// segments, 101,360 are 70).
+const OBJECTS: &[(&str, &str, &str)] = &[
+    ("10M-50ms", "rate=10Mbit ack_jitter=1200us rtt=50ms queue=1bdp", "20kB"),
+    ("10M-50ms", "rate=10Mbit ack_jitter=1200us rtt=50ms queue=1bdp", "100kB"),
+    ("10M-50ms", "rate=10Mbit ack_jitter=1200us rtt=50ms queue=1bdp", "500kB"),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "20kB"),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "43440B"),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "100kB"),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "101360B"),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "1MB"),
+    ("200M-20ms", "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", "100kB"),
+    ("200M-20ms", "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", "1MB"),
 ];
 
 impl Cell {
@@ -182,7 +255,8 @@ impl Cell {
             path: self.path.to_string(),
             startups: vec![startup.to_string()],
             avoidance: Some(avoidance.to_string()),
-            duration: Some(format!("{}s", self.seconds)),
+            duration: self.size.is_none().then(|| format!("{}s", self.seconds)),
+            size: self.size.map(String::from),
             profile: carries(Part::Profile).then_some(profile),
             set: [("rmem_first", carries(Part::Knobs).then_some(first)), ("ecn", self.ecn)]
                 .into_iter()
@@ -217,6 +291,7 @@ impl Cell {
                 name: format!("{name} {}", c.name),
                 path,
                 seconds,
+                size: None,
                 traced: path.contains("trace="),
                 control: *c,
                 ecn: None,
@@ -226,11 +301,22 @@ impl Cell {
             name: format!("{name} {}", control.name),
             path,
             seconds,
+            size: None,
             traced: false,
             control,
             ecn,
         };
-        MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element)).collect()
+        let object = |&(path_name, path, size): &(&str, &'static str, &'static str)| Self {
+            name: format!("{path_name} {size}"),
+            path,
+            seconds: 0,
+            size: Some(size),
+            traced: false,
+            control: CUBIC,
+            ecn: None,
+        };
+        let all = MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element));
+        all.chain(OBJECTS.iter().map(object)).collect()
     }
 }
 
@@ -306,6 +392,9 @@ pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
         [("to 100 kB (s)", "100000"), ("to 1 MB (s)", "1000000"), ("to 10 MB (s)", "10000000")]
     {
         figures.push(of(name, Slack { share: 0.05, more: 0.0 }, &|r| *r.time_to_bytes_s.get(bytes)?));
+    }
+    if cell.size.is_some() {
+        figures.push(of("complete (s)", Slack { share: 0.05, more: 0.0 }, &|r| r.completion_s));
     }
     if cell.ecn.is_some() {
         figures.push(of("marked", tenth, &|r| Some(r.marks.as_ref()?.packets as f64)));
