@@ -15,7 +15,8 @@ use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::scenario::StudyText;
 
 /// Keys of a path that are texts, name files, or stand for another path.
-pub const LEFT_OUT: [&str; 7] = ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace"];
+pub const LEFT_OUT: [&str; 8] =
+    ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace", "loss_trace"];
 
 /// Keys of a path that only make sense together, each drawn with the others of its line.
 const GROUPS: [&[&str]; 34] = [

@@ -5,8 +5,9 @@ mod common;
 use common::{engine, run, sized};
 use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
-use slowstart_sim::engine::{Engine, Sampling};
-use slowstart_sim::path::PathSpec;
+use slowstart_sim::app::{Bursts, Kind as App};
+use slowstart_sim::engine::{Engine, FlowSpec, Sampling};
+use slowstart_sim::path::{Cause, Ecn, Kind, PacketInfo, PathSpec};
 use slowstart_sim::tcp::profile::Profile;
 
 /// Flights of 10, 20 and 40 segments: 100 kB are here after three round trips and the transmission of the last
@@ -86,4 +87,59 @@ fn a_lost_syn_ack_is_in_the_trace() {
     assert_eq!(told[..3], [(20, "SYN-ACK lost"), (1000, "SYN sent again"), (1020, "SYN-ACK sent again")]);
     // The first sample is not the SYN's.
     assert!(e.trace.samples[0].time_s > 1.06, "{}", e.trace.samples[0].time_s);
+}
+
+/// Linux' `pfifo_head_drop` has the same drops as a tail-drop queue of the same length, but the sender learns of the
+/// first one round trip of the queue earlier: what is dropped is the next to leave.
+#[test]
+fn a_front_drop_is_known_sooner() {
+    let known = |queue: &str| {
+        let path = format!("rate=20Mbit rtt=50ms queue=\"{queue} limit 83p\"");
+        let e = run(&path, vec![sized("standard", Profile::LINUX_6_18, 3_000_000)], Span::secs(10));
+        let t = &e.flows[0].truth;
+        (t.first_drop.expect("dropped"), t.first_loss.expect("known"))
+    };
+    let ((tail_drop, tail), (head_drop, head)) = (known("pfifo"), known("pfifo_head_drop"));
+    assert_eq!(tail_drop, head_drop);
+    // 83 packets take 49.8 ms.
+    let sooner = tail.since(head);
+    assert!(Span::millis(40) < sooner && sooner < Span::millis(55), "{sooner:?}");
+}
+
+/// A table with all columns: 12 Mbit/s and 20 ms one-way, then all packets are lost, then 24 Mbit/s.
+#[test]
+fn a_table_gives_rate_delay_and_loss() {
+    let file = std::env::temp_dir().join(format!("slowstart-table-{}.csv", std::process::id()));
+    let text =
+        "time_ms,loss_percent,rate_mbps,delay_ms\n0,0,12,20\n1000,100,12,20\n2000,0,24,20\n3000,0,24,20\n";
+    std::fs::write(&file, text).expect("written");
+    let name = file.display();
+    let line =
+        format!("trace={name} delay_trace={name} loss_trace={name} trace_start=0 rtt=40ms queue=infinite");
+    let spec = PathSpec::load(&line, None).expect("a path");
+    std::fs::remove_file(&file).expect("removed");
+    assert_eq!(spec.facts().base_rtt, Span::millis(40));
+    let mut way = spec.build(1).forward;
+    let second = |n: u64| Instant::ZERO + Span::secs(n);
+    assert_eq!(way.capacity(second(0), second(1)).0, 1_500_000);
+    assert_eq!(way.capacity(second(2), second(3)).0, 3_000_000);
+    let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
+    let mut pass = |ms: u64| way.pass(Instant::ZERO + Span::millis(ms), &data).map(|at| at.0 / 1_000_000);
+    assert_eq!(pass(100), Ok(121));
+    assert_eq!(pass(1500).map_err(|d| d.cause), Err(Cause::Random));
+    assert_eq!(pass(2500), Ok(2521));
+}
+
+/// Two bursts with two seconds between them: the second is complete its transfer time after the first and the pause.
+#[test]
+fn bursts_have_their_pauses() {
+    let bursts = Bursts::parse("1MB,2s,1MB").expect("bursts");
+    let spec = FlowSpec { app: App::Bursts(bursts), ..sized("standard", Profile::LINUX_6_18, 0) };
+    let e = run("rate=50Mbit rtt=40ms queue=4bdp", vec![spec], Span::secs(20));
+    let (f, t) = (&e.flows[0], &e.flows[0].truth);
+    let (first, all) = (t.milestones[1].expect("1 MB"), t.completed.expect("complete"));
+    assert_eq!(f.delivered(), 2_000_000);
+    let second = all.since(first);
+    // 1 MB takes 160 ms of the link at least, and the window is restarted after two seconds.
+    assert!(Span::millis(2200) < second && second < Span::millis(2700), "{second:?}");
 }

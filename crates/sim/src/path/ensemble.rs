@@ -27,6 +27,7 @@ const FIXED: &[&str] = &[
     "fixed",
     "trace_start",
     "delay_trace",
+    "loss_trace",
     "link",
     "ack_filter",
     "gemodel",

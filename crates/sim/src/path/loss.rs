@@ -1,5 +1,10 @@
 //! Random and scripted losses.
 
+use std::sync::Arc;
+
+use slowstart::units::{Instant, Span};
+
+use super::trace::LossTrace;
 use super::{Kind, PacketInfo};
 use crate::random::Stream;
 
@@ -18,6 +23,25 @@ impl Loss {
 
     pub(super) fn drops(&mut self) -> bool {
         self.stream.chance(self.share)
+    }
+}
+
+/// Drops each packet with the probability that a trace has at its time.
+#[derive(Clone, Debug)]
+pub(super) struct LossOverTime {
+    trace: Arc<LossTrace>,
+    /// The position in the trace at which the run starts.
+    offset: Span,
+    stream: Stream,
+}
+
+impl LossOverTime {
+    pub(super) fn new(trace: Arc<LossTrace>, offset: Span, stream: Stream) -> Self {
+        Self { trace, offset, stream }
+    }
+
+    pub(super) fn drops(&mut self, now: Instant) -> bool {
+        self.stream.chance(self.trace.at(now.since(Instant::ZERO) + self.offset))
     }
 }
 

@@ -32,6 +32,7 @@ pub mod quick_start;
 mod rates;
 mod reorder;
 mod spec;
+mod table;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ use delay::{Delay, Jitter, WifiJitter};
 use fade::BurstLoss;
 use gemodel::GilbertElliott;
 use link::Link;
-use loss::{Loss, Script};
+use loss::{Loss, LossOverTime, Script};
 use outage::Outage;
 use queue::Departure;
 use reorder::{Reorder, SecondRoute};
@@ -148,6 +149,7 @@ enum Element {
     Jitter(Jitter),
     WifiJitter(WifiJitter),
     Loss(Loss),
+    LossOverTime(LossOverTime),
     GilbertElliott(GilbertElliott),
     BurstLoss(BurstLoss),
     Reorder(Reorder),
@@ -185,6 +187,7 @@ impl Element {
                 return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
             }
             Self::Loss(e) => e.drops(),
+            Self::LossOverTime(e) => e.drops(now),
             Self::GilbertElliott(e) => e.drops(),
             Self::BurstLoss(e) => e.drops(now),
         };

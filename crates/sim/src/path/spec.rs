@@ -31,7 +31,7 @@ use super::gemodel::Probabilities;
 use super::outage::OutageSpec;
 use super::queue::Discipline;
 use super::reorder::{Reordering, Route};
-use super::trace::DelayTrace;
+use super::trace::{DelayTrace, LossTrace};
 use super::{Kind, PathFacts};
 use crate::suggest::did_you_mean;
 pub use builtin::Builtin;
@@ -97,6 +97,7 @@ pub struct PathSpec {
     outage: Option<OutageSpec>,
     proxy: Option<Arc<ProxySpec>>,
     delay_trace: Option<Arc<DelayTrace>>,
+    loss_trace: Option<Arc<LossTrace>>,
     random_start: bool,
     facts: PathFacts,
     /// What each run draws; none for a fixed path.
@@ -318,6 +319,7 @@ impl PathSpec {
             || self.wave.is_some()
             || self.handover.is_some()
             || self.fades.is_some()
+            || self.loss_trace.is_some()
             || self.outage.is_some_and(|o| o.at.is_none());
         if !draws && !self.ack_jitter_is_set {
             self.back.jitter = self.facts.rate.time_for(PACKET);

@@ -1,4 +1,5 @@
-//! Traces from files: packet opportunities in the form of Mahimahi, and delays by the slot.
+//! Traces from files: packet opportunities in the form of Mahimahi, delays by the slot, or a [table](super::table) of
+//! rates, delays and losses.
 //!
 //! An opportunity trace has one line for each opportunity to send 1500 bytes: its time in milliseconds. The
 //! trace repeats with a period of its last time. As in Mahimahi's `LinkQueue`, an opportunity serves only
@@ -17,12 +18,13 @@ use slowstart::units::{Bytes, Fixed, Instant, NS_PER_S, Rate, Span};
 use super::error::PathError;
 use super::files::Files;
 use super::quantity;
+use super::table::{self, SLOT};
 
 /// Bytes that one opportunity can carry.
 const OPPORTUNITY: u32 = 1500;
 const NS_PER_MS: u64 = 1_000_000;
-/// The slot of a delay trace, as in the `LeoReplayer` of the `LeoCC` authors.
-const SLOT: Span = Span::millis(10);
+/// The most opportunities of a trace that a table gives: a gigabit for ten minutes.
+const MOST: usize = 50_000_000;
 /// The largest trace read, decompressed: a gigabit for five minutes is a tenth of it.
 const LARGEST: u64 = 256_000_000;
 
@@ -81,6 +83,16 @@ impl Trace {
     }
 
     fn parse(file: &str, text: &str) -> Result<Self, PathError> {
+        if table::is_table(text) {
+            let rates = table::RATE.read(file, text)?;
+            let why = format!("more than {MOST} packets");
+            let times = rates.opportunities(MOST).ok_or_else(|| PathError::File {
+                file: file.into(),
+                why,
+                expected: table::EXPECTED,
+            })?;
+            return Ok(Self { times: times.into() });
+        }
         let mut last = 0;
         let expected = "a whole number of milliseconds, not less than the line before";
         let times = lines(file, text, expected, |line| {
@@ -215,6 +227,10 @@ impl DelayTrace {
     fn parse(file: &str, text: &str) -> Result<Self, PathError> {
         // One millionth of a millisecond is a nanosecond.
         const _: () = assert!(Fixed::ONE as u64 * 1000 == NS_PER_S);
+        if table::is_table(text) {
+            let delays = table::DELAY.read(file, text)?.slots();
+            return Ok(Self { slots: delays.into_iter().map(Span).collect() });
+        }
         let longest = Span::secs(1000);
         let slots = lines(file, text, "a delay in milliseconds, not above 1000 seconds", |line| {
             quantity::decimal(line).map(Span).filter(|d| *d <= longest)
@@ -241,6 +257,30 @@ impl DelayTrace {
 
     /// The delay of a packet sent `t` after the start of the trace.
     pub(super) fn at(&self, t: Span) -> Span {
+        self.slots[(t.0 / SLOT.0 % self.slots.len() as u64) as usize]
+    }
+}
+
+/// Probabilities of loss in millionths, one for each slot of 10 ms. The trace repeats.
+#[derive(Debug)]
+pub(super) struct LossTrace {
+    slots: Box<[u32]>,
+}
+
+impl LossTrace {
+    pub(super) fn load(file: &Path, files: &Files) -> Result<Self, PathError> {
+        let text = read(file, files, table::EXPECTED)?;
+        let shares = table::LOSS.read(&file.display().to_string(), &text)?.slots();
+        Ok(Self { slots: shares.into_iter().map(|share| share as u32).collect() })
+    }
+
+    /// The period after which the trace repeats.
+    pub(super) fn period(&self) -> Span {
+        SLOT * self.slots.len() as u64
+    }
+
+    /// The probability for a packet that comes `t` after the start of the trace.
+    pub(super) fn at(&self, t: Span) -> u32 {
         self.slots[(t.0 / SLOT.0 % self.slots.len() as u64) as usize]
     }
 }

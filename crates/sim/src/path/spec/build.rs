@@ -12,7 +12,7 @@ use super::super::delay::{Course, Delay, Jitter, WifiJitter};
 use super::super::fade::BurstLoss;
 use super::super::gemodel::GilbertElliott;
 use super::super::link::{Limit, Link, RandomDrop, Service};
-use super::super::loss::{Loss, Script};
+use super::super::loss::{Loss, LossOverTime, Script};
 use super::super::outage::Outage;
 use super::super::rates::{Profile, Rates};
 use super::super::reorder::{Reorder, SecondRoute};
@@ -58,11 +58,12 @@ impl PathSpec {
     fn build_fixed(&self, seed: u64) -> Path {
         let stream = |name: &str| Stream::named(seed, name);
         let phase = |name: &str, period: Span| Span(stream(name).below(period.0));
-        // Both traces of a path were recorded together, so they start at the same place.
-        let start = match (&self.supply, &self.delay_trace) {
+        // All traces of a path were recorded together, so they start at the same place.
+        let start = match (&self.supply, &self.delay_trace, &self.loss_trace) {
             _ if !self.random_start => Span::ZERO,
-            (Supply::Trace(trace), _) => phase("trace-start", trace.period()),
-            (_, Some(trace)) => phase("trace-start", trace.period()),
+            (Supply::Trace(trace), ..) => phase("trace-start", trace.period()),
+            (_, Some(trace), _) => phase("trace-start", trace.period()),
+            (.., Some(trace)) => phase("trace-start", trace.period()),
             _ => Span::ZERO,
         };
         let service = match &self.supply {
@@ -125,6 +126,10 @@ impl PathSpec {
             .forward
             .build(seed, "forward", Some(forward_link), first, courses)
             .interrupted(outage.as_ref());
+        forward.beyond.extend(self.loss_trace.as_ref().map(|t| {
+            let lost = LossOverTime::new(Arc::clone(t), start, stream("forward.loss-trace"));
+            Element::LossOverTime(lost)
+        }));
         let mut behind = Vec::new();
         if let Some(shaper) = self.shaper.filter(|shaper| shaper.is_after) {
             // It delays by its tokens alone: its medium is the link before it.

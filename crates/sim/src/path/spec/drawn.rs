@@ -62,9 +62,11 @@ impl Ensemble {
             return Err(e.keys.wrong(&law.key, &law.text, &why));
         }
         let middle = ensemble::middle(&e.laws);
-        e.keys.loaded = Some(Loaded { traces: e.traces()?, delays: None });
+        e.keys.loaded = Some(Loaded { traces: e.traces()?, ..Loaded::default() });
         let spec = e.checked(&middle)?;
-        e.keys.loaded.get_or_insert_default().delays.clone_from(&spec.delay_trace);
+        let loaded = e.keys.loaded.get_or_insert_default();
+        loaded.delays.clone_from(&spec.delay_trace);
+        loaded.losses.clone_from(&spec.loss_trace);
         let (mut least_rate, mut most_held) = (spec.least_rate, spec.most_held);
         let all = |end: fn((u64, u64)) -> u64| e.laws.iter().map(|l| end(l.bounds())).collect::<Vec<u64>>();
         for others in [all(|b| b.0), all(|b| b.1)] {

@@ -15,7 +15,7 @@ use super::super::gemodel::Probabilities;
 use super::super::link::Limit;
 use super::super::outage::OutageSpec;
 use super::super::reorder::{Reordering, Route};
-use super::super::trace::{DelayTrace, Trace};
+use super::super::trace::{DelayTrace, LossTrace, Trace};
 use super::super::{Kind, quantity};
 use super::DirectionSpec;
 use super::supply::Supply;
@@ -151,9 +151,10 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "delay_trace",
         "a file",
-        "Forward delay over time: one value in milliseconds for each 10 ms. The trace repeats.",
+        "Forward delay over time: one value in milliseconds for each 10 ms, or a table with time and delay. The trace repeats.",
     ),
     key("loss", SHARE, "Probability that a packet from the sender is lost after the link."),
+    key("loss_trace", "a file", "That probability over time: a table with time and loss. The trace repeats."),
     key(
         "gemodel",
         Probabilities::EXPECTED,
@@ -253,6 +254,7 @@ pub(super) struct Keys {
 pub(super) struct Loaded {
     pub(super) traces: BTreeMap<String, Arc<Trace>>,
     pub(super) delays: Option<Arc<DelayTrace>>,
+    pub(super) losses: Option<Arc<LossTrace>>,
 }
 
 impl Keys {
@@ -323,6 +325,10 @@ impl Keys {
 
     pub(super) fn delay_trace(&mut self) -> Result<Option<Arc<DelayTrace>>, PathError> {
         self.file("delay_trace", DelayTrace::load, |l, _| l.delays.clone())
+    }
+
+    pub(super) fn loss_trace(&mut self) -> Result<Option<Arc<LossTrace>>, PathError> {
+        self.file("loss_trace", LossTrace::load, |l, _| l.losses.clone())
     }
 
     pub(super) fn supply(&mut self) -> Result<Supply, PathError> {

@@ -28,6 +28,7 @@ impl PathSpec {
         let supply = keys.supply()?;
         let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
         let delay_trace = keys.delay_trace()?;
+        let loss_trace = keys.loss_trace()?;
         let (forward, back) = match (&delay_trace, rtt) {
             (Some(trace), rtt) => (Span::ZERO, rtt.map_or(trace.least(), |r| r / 2)),
             (None, Some(rtt)) => (rtt / 2, rtt - rtt / 2),
@@ -136,6 +137,7 @@ impl PathSpec {
             outage,
             proxy,
             delay_trace,
+            loss_trace,
             random_start,
             facts: PathFacts { rate, base_rtt, bdp, buffer, variable },
             supply,
