@@ -1,7 +1,7 @@
 //! The state of the host at the time of an event.
 
 use crate::argument::Argument;
-use crate::{SLOWSTART_UNKNOWN, known, unknown};
+use crate::{SLOWSTART_MOST_WINDOW, SLOWSTART_UNKNOWN, known, unknown};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Facts, HostQueue};
 
@@ -13,9 +13,9 @@ pub struct slowstart_facts {
     pub size: u64,
     /// The time. It never decreases.
     pub now_ns: u64,
-    /// Payload of a full packet.
+    /// Payload of a full packet: from 1 to 2^20.
     pub mss: u64,
-    /// The initial window of the host, in bytes.
+    /// The initial window of the host, in bytes: from 1 to SLOWSTART_MOST_WINDOW.
     pub iw: u64,
     /// The least window: one segment in TCP, two packets in QUIC; 0 means mss.
     pub min_window: u64,
@@ -88,9 +88,11 @@ impl Argument for slowstart_facts {
 }
 
 impl slowstart_facts {
-    /// Returns the facts; `None` without a segment size that a packet can have.
+    /// Returns the facts; `None` without a segment size that a packet can have, or with an initial or least
+    /// window that a connection cannot have.
     pub fn to_facts(&self) -> Option<Facts> {
-        if self.mss == 0 || self.mss > 1 << 20 {
+        let windows = (1..=SLOWSTART_MOST_WINDOW).contains(&self.iw) && self.min_window <= SLOWSTART_MOST_WINDOW;
+        if self.mss == 0 || self.mss > 1 << 20 || !windows {
             return None;
         }
         let mut to = Facts::new(Bytes(self.mss), Bytes(self.iw));

@@ -29,6 +29,8 @@ pub mod state;
 pub const SLOWSTART_VERSION: u32 = 1;
 /// Stands for a number that is not known.
 pub const SLOWSTART_UNKNOWN: u64 = u64::MAX;
+/// The largest window, in bytes: 2^40.
+pub const SLOWSTART_MOST_WINDOW: u64 = 1 << 40;
 
 fn known(v: u64) -> Option<u64> {
     (v != SLOWSTART_UNKNOWN).then_some(v)

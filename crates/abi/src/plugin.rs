@@ -108,6 +108,8 @@ unsafe extern "C" {
 }
 
 impl Argument for slowstart_plugin {
+    // What a plugin lacks is said by name.
+    const LEAST: usize = size_of::<u64>();
     const ABSENT: Self = Self {
         size: 0,
         version: 0,

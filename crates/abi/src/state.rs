@@ -42,7 +42,8 @@ pub struct slowstart_state {
     pub exit_detected_cwnd: u64,
     /// The window when it left.
     pub exit_cwnd: u64,
-    /// Why: a static string such as "loss", or null.
+    /// Why, or null: "ssthresh", "loss", "ecn", "timeout", "local-stall", "ack-train", "delay", "css-rounds",
+    /// "rate-flat", "estimate", or "other". A plugin may set a static string of its own; results say "other".
     pub exit_why: *const c_char,
 }
 

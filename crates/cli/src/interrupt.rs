@@ -18,6 +18,8 @@ impl Interrupt {
         for n in [SIGINT, SIGTERM] {
             register_usize(n, Arc::clone(&signal), n as usize)?;
         }
+        #[cfg(target_os = "linux")]
+        slowstart_study::scenario::end_plugins_on(Arc::clone(&signal));
         Ok(Self(signal))
     }
 

@@ -67,3 +67,55 @@ fn a_file_that_is_no_library_is_refused() {
     let why = text(&out.stderr);
     assert!(why.contains("startup: found \"plugin:./nothing.so\", expected a library"), "{why}");
 }
+
+/// A call that does not return ends with the process: by a signal soon, without one after a bound of CPU time.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_plugin_that_loops_ends_on_sigterm() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::Duration;
+    if newreno().is_none() {
+        return;
+    }
+    let ffi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ffi");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, library, mark) = (dir.join("loop.c"), dir.join("loop.so"), dir.join("loop.begun"));
+    let example = std::fs::read_to_string(ffi.join("examples/newreno.c")).expect("an example");
+    let begin = "\tstruct newreno *nr = c;\n\t/* Only a sender";
+    assert_eq!(example.matches(begin).count(), 1);
+    let endless = format!(
+        "\tif (f->now_ns > 300000000) {{ FILE *m = fopen(\"{}\", \"w\"); if (m) fclose(m); for (;;) {{}} }}\n{begin}",
+        mark.display()
+    );
+    std::fs::write(&source, format!("#include <stdio.h>\n{}", example.replace(begin, &endless))).expect("writable");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-I"]).arg(ffi.join("include")).arg(&source).arg("-o").arg(&library);
+    let out = cc.output().expect("it ran before");
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let plugin = format!("plugin:{}", library.display());
+    let run = |by_signal: bool| {
+        _ = std::fs::remove_file(&mark);
+        let child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+            .args(["compare", "geo", "--startup", &plugin, "--runs", "1"])
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it runs");
+        if by_signal {
+            while !mark.exists() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let killed = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
+            assert!(killed.expect("it runs").success());
+        }
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.signal(), None);
+        (out.status.code(), text(&out.stderr))
+    };
+    let (status, told) = run(true);
+    assert!(status == Some(143) && told.contains("loop.so: a call did not return after"), "{status:?} {told}");
+    if std::env::var_os("SLOWSTART_LONG").is_some() {
+        let (status, told) = run(false);
+        assert!(status == Some(2) && told.contains("loop.so: a call did not return after"), "{status:?} {told}");
+    }
+}

@@ -1,10 +1,12 @@
 //! A controller begins and ends.
 
+use crate::{BAD_ARGUMENT, OK};
 use crate::names::{algorithm, avoidance};
 use slowstart::control::{Change, Checked, Exited};
-use slowstart::registry::AnyController;
+use slowstart::registry::{self, AnyController};
 use slowstart::units::Bytes;
-use std::ffi::{CStr, c_char};
+use slowstart_abi::SLOWSTART_MOST_WINDOW;
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 /// The controller of one connection.
@@ -43,7 +45,7 @@ unsafe fn tell(into: *mut c_char, len: usize, message: &str) {
 /// Returns the controller of a new connection, or null.
 ///
 /// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such
-/// as `"cubic"`. `iw` is the initial window in bytes; `seed` determines random numbers (of BBR). On failure
+/// as `"cubic"`. `iw` is the initial window in bytes, from 1 to 2^40; `seed` determines random numbers (of BBR). On failure
 /// the reason is written to `error`, a buffer of `error_len` bytes, or null. The only function that
 /// allocates.
 ///
@@ -64,10 +66,13 @@ pub unsafe extern "C" fn slowstart_create(
         }
         // SAFETY: not null, so a string that ends with a zero and outlives this call.
         let text = unsafe { CStr::from_ptr(p) };
-        text.to_str().map_err(|_| "a name that is not UTF-8".to_string())
+        text.to_str().map_err(|_| "found a name that is not UTF-8, expected text".to_string())
     };
     let made = text(startup, "standard").and_then(|s| {
         let (s, a) = (algorithm(s)?, avoidance(text(avoidance_name, "cubic")?)?);
+        if iw == 0 || iw > SLOWSTART_MOST_WINDOW {
+            return Err(format!("iw: found {iw}, expected bytes from 1 to {SLOWSTART_MOST_WINDOW}"));
+        }
         Ok(s.controller(&a, Bytes(iw), seed))
     });
     match made {
@@ -81,6 +86,19 @@ pub unsafe extern "C" fn slowstart_create(
             ptr::null_mut()
         }
     }
+}
+
+/// Writes the name of startup number `index` into `name`, a buffer of `len` bytes, cut to its length and ended
+/// by a zero. Returns 0, or -1 if there are not so many: count from 0 until then for the list of all.
+///
+/// # Safety
+/// `name` points to `len` writable bytes, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn slowstart_startup(index: usize, name: *mut c_char, len: usize) -> c_int {
+    let Some(entry) = registry::all().nth(index) else { return BAD_ARGUMENT };
+    // SAFETY: as the caller promises.
+    unsafe { tell(name, len, entry.name) };
+    OK
 }
 
 /// Ends a controller. Null is permitted.

@@ -8,7 +8,7 @@ use slowstart_abi::facts::*;
 use slowstart_abi::packet::*;
 use slowstart_abi::plugin::*;
 use slowstart_abi::state::*;
-use slowstart_abi::{SLOWSTART_UNKNOWN, SLOWSTART_VERSION};
+use slowstart_abi::{SLOWSTART_MOST_WINDOW, SLOWSTART_UNKNOWN, SLOWSTART_VERSION};
 use slowstart_c::call::*;
 use slowstart_c::controller::*;
 use slowstart_c::state::*;
@@ -334,11 +334,54 @@ fn same_states(name: &str, algorithm: slowstart::registry::Algorithm) -> u32 {
 }
 
 #[test]
+fn the_list_of_startups_is_the_registry() {
+    let mut name = [0 as c_char; 64];
+    let mut listed = Vec::new();
+    // SAFETY: a buffer with its length.
+    while unsafe { slowstart_startup(listed.len(), name.as_mut_ptr(), name.len()) } == 0 {
+        // SAFETY: it was ended by a zero.
+        listed.push(unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().expect("UTF-8").to_string());
+    }
+    let known: Vec<&str> = slowstart::registry::all().map(|e| e.name).collect();
+    assert_eq!(listed, known);
+    for name in listed {
+        C::new(&name, "cubic", 10_000).expect("it is listed");
+    }
+    // SAFETY: null is permitted, and a length of 0.
+    unsafe {
+        assert_eq!(slowstart_startup(0, ptr::null_mut(), 0), 0);
+        assert_eq!(slowstart_startup(usize::MAX, ptr::null_mut(), 0), -1);
+    }
+}
+
+/// The header names the words that `exit_why` can have.
+#[test]
+fn the_header_lists_the_exit_words() {
+    let header = std::fs::read_to_string(dir().join("include/slowstart.h")).expect("a header");
+    for exit in slowstart::step::Exit::ALL {
+        assert!(header.contains(&format!("\"{}\"", exit.name())), "{}", exit.name());
+    }
+}
+
+#[test]
 fn bad_arguments_are_refused() {
     let why = |s: &str, a: &str| C::new(s, a, 10_000).err().expect("refused");
     assert!(why("serch", "cubic").contains("found \"serch\""));
-    assert!(why("search:threshold=7", "cubic").contains("threshold"));
-    assert!(why("search", "renoo").contains("renoo"));
+    let expected = [
+        ("search:threshold=7", "startup: search: threshold: found \"7\", expected a share from 0 to 1"),
+        ("delay:low=8", "startup: found \"low\", expected a parameter of delay: "),
+        ("bbr:low=8", "startup: found \"low\", expected no parameter: bbr has none"),
+        ("serch", "startup: found \"serch\", expected a name that slowstart_startup lists"),
+        ("a\u{1b}[2J\u{e9}", "startup: found \"a?[2J\u{e9}\", expected"),
+    ];
+    for (startup, told) in expected {
+        assert!(why(startup, "cubic").starts_with(told), "{}", why(startup, "cubic"));
+    }
+    assert_eq!(why("search", "renoo").find("avoidance: found \"renoo\", expected one of cubic, reno"), Some(0));
+    for iw in [0, SLOWSTART_MOST_WINDOW + 1, u64::MAX] {
+        let told = C::new("search", "cubic", iw).err().expect("refused");
+        assert_eq!(told, format!("iw: found {iw}, expected bytes from 1 to 1099511627776"));
+    }
     let c = C::new("search", "cubic", 10_000).expect("known");
     let mut f = facts(&serde_json::Map::new());
     (f.mss, f.now_ns) = (0, 0);
@@ -348,8 +391,15 @@ fn bad_arguments_are_refused() {
         assert_eq!(slowstart_on_timer(c.0, ptr::null()), -1);
         assert_eq!(slowstart_on_timer(ptr::null_mut(), &raw const f), -1);
         f.mss = 1000;
-        f.size = 4;
-        assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "a size that is too small");
+        f.iw = 0;
+        assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "no initial window");
+        (f.iw, f.min_window) = (10_000, u64::MAX);
+        assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "a least window that no window can have");
+        f.min_window = 0;
+        for size in [0, 4, 8, size_of::<slowstart_facts>() as u64 - 1] {
+            f.size = size;
+            assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "a size of {size}");
+        }
         assert_eq!(slowstart_get_state(c.0, ptr::null_mut()), -1);
         slowstart_free(ptr::null_mut());
     }

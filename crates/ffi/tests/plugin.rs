@@ -96,10 +96,7 @@ const FAULTS: [(&str, &str); 5] = [
     ("s->cwnd = UINT64_C(1) << 63;", "cwnd: found 9223372036854775808, expected at most 2^40"),
     ("s->wake_ns = f->now_ns;", "wake_ns: found "),
     ("s->pace_kind = SLOWSTART_PACE_RATE;", "pace: found 0, expected bit/s above 0"),
-    (
-        "s->exit_detected_ns = f->now_ns; s->exit_why = \"bored\";",
-        "exit_why: found \"bored\", expected one of ssthresh",
-    ),
+    ("s->exit_detected_ns = f->now_ns;", "exit_why: found null, expected a word such as loss"),
 ];
 
 fn bad(ack: &str, table: &str) -> String {
@@ -172,4 +169,37 @@ fn a_library_that_is_no_plugin_is_refused() {
         let told = refused(&plugin);
         assert!(told.contains(fault), "{told}");
     }
+}
+
+/// A word that no startup here has is a reason all the same.
+#[test]
+fn a_reason_of_its_own_is_other() {
+    let Some(cc) = compiler() else { return };
+    let ack = "if (s->exit_why) return; s->exit_detected_ns = f->now_ns; s->exit_detected_cwnd = s->exit_cwnd = s->cwnd; s->exit_why = \"bored\";";
+    let plugin = build_text(cc, "own", &bad(ack, ""));
+    let row = &outcomes("path='rate=20Mbit rtt=40ms queue=1bdp'\nsize='100kB'\nruns=1", &[&plugin])[0][0].row;
+    let row = serde_json::to_value(row).expect("JSON");
+    assert_eq!(row["exit"]["reason"], "other", "{row}");
+    assert!(row["completion_s"].is_f64(), "{row}");
+}
+
+/// What is missing is named before the first run.
+#[test]
+fn a_missing_symbol_is_named() {
+    let Some(cc) = compiler() else { return };
+    let refused = |name: &str, source: &str| {
+        let text = StudyText {
+            path: "geo".into(),
+            startups: vec![build_text(cc, name, source)],
+            ..StudyText::default()
+        };
+        Study::check(&text, None).expect_err("refused").to_string()
+    };
+    let whole = bad("", "");
+    let hidden = whole.replace("const struct slowstart_plugin *slowstart_get", "__attribute__((visibility(\"hidden\"))) const struct slowstart_plugin *slowstart_get");
+    let told = refused("hidden", &hidden);
+    assert!(told.contains("found no function slowstart_get_plugin"), "{told}");
+    let lacking = bad("extern void not_there(void); not_there();", "");
+    let told = refused("lacking", &lacking);
+    assert!(told.contains("not_there"), "{told}");
 }

@@ -2,6 +2,8 @@
 
 use crate::library::{Plugin, plugin};
 use crate::rules;
+#[cfg(target_os = "linux")]
+use crate::watch::watched;
 use slowstart::control::State;
 use slowstart::control::foreign::{Answer, Event, Host, Needs};
 use slowstart::control::{Change, Exited};
@@ -59,7 +61,11 @@ impl Host for Plugins {
     fn begin(&self, class: u64, iw: Bytes, seed: u64) -> u64 {
         let plugin = plugin(class);
         // SAFETY: the function has this type in the header.
-        let controller = unsafe { (plugin.required.create)(iw.0, seed) };
+        let create = || unsafe { (plugin.required.create)(iw.0, seed) };
+        #[cfg(target_os = "linux")]
+        let controller = watched(plugin, create);
+        #[cfg(not(target_os = "linux"))]
+        let controller = create();
         let fault = controller.is_null().then(|| "create: found null, expected a controller".to_string());
         let connection = Connection { plugin, controller, exited: None, fault };
         Arc::into_raw(Arc::new(Mutex::new(connection))).expose_provenance() as u64
@@ -102,7 +108,11 @@ impl Connection {
             return unchanged(true);
         }
         let mut told = slowstart_state::of(state, self.exited.as_ref(), None);
-        let Some(name) = self.tell(f, event, &mut told) else { return unchanged(false) };
+        #[cfg(target_os = "linux")]
+        let name = watched(self.plugin, || self.tell(f, event, &mut told));
+        #[cfg(not(target_os = "linux"))]
+        let name = self.tell(f, event, &mut told);
+        let Some(name) = name else { return unchanged(false) };
         // SAFETY: the header states that `exit_why` is null or a static string.
         match unsafe { rules::check(&told, f) } {
             Ok((state, exited)) => {

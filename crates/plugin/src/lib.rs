@@ -6,16 +6,22 @@
 //! what was found and what was expected.
 //!
 //! The plugin runs in this process, so some things cannot be guarded: a crash ends the process by its signal,
-//! an endless loop does not return, and memory that the plugin overwrites may be anyone's.
+//! and memory that the plugin overwrites may be anyone's. On Linux a call that does not return ends the process
+//! after 10 s of CPU time, or soon after a signal ([`end_on`]).
 //!
 //! - `library`: a library and its functions
 //! - `connection`: one connection of it
 //! - `rules`: what a state must keep to
+//! - `watch`: ends the process where a call does not return
 
 #![allow(unsafe_code, reason = "calls functions of a library; each place states what the library promises")]
 
 mod connection;
 mod library;
 mod rules;
+#[cfg(target_os = "linux")]
+mod watch;
 
 pub use library::{PluginError, load};
+#[cfg(target_os = "linux")]
+pub use watch::end_on;

@@ -30,7 +30,13 @@ pub enum PluginError {
         /// Why.
         why: std::io::Error,
     },
-    /// It cannot be loaded, or has no entry.
+    /// It has no entry.
+    #[error("{}: found no function slowstart_get_plugin, expected one that the library exports", file.display())]
+    Entry {
+        /// Which.
+        file: PathBuf,
+    },
+    /// It cannot be loaded.
     #[error("{}: {why}", file.display())]
     Load {
         /// Which.
@@ -121,14 +127,31 @@ impl Plugin {
     }
 }
 
+/// Loads a library with all that it needs, so that a function that is missing is named now and not in the
+/// middle of a run.
+///
+/// # Safety
+/// As of [`Library::new`].
+unsafe fn whole(full: &Path) -> Result<Library, libloading::Error> {
+    #[cfg(unix)]
+    // SAFETY: as the caller promises.
+    return unsafe { libloading::os::unix::Library::open(Some(full), libloading::os::unix::RTLD_NOW) }.map(Into::into);
+    #[cfg(not(unix))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        Library::new(full)
+    }
+}
+
 fn open(file: &Path, full: &Path) -> Result<Plugin, PluginError> {
     let failed = |why| PluginError::Load { file: file.to_path_buf(), why };
     // SAFETY: the code that runs when the library is loaded is the user's, as is the rest of it.
-    let library = unsafe { Library::new(full) }.map_err(failed)?;
+    let library = unsafe { whole(full) }.map_err(failed)?;
     // SAFETY: the header states the type of this function.
     let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const slowstart_plugin>(ENTRY) };
+    let entry = entry.map_err(|_| PluginError::Entry { file: file.to_path_buf() })?;
     // SAFETY: as above.
-    let table = unsafe { entry.map_err(failed)?() };
+    let table = unsafe { entry() };
     // SAFETY: the header states that the structure begins with its size and lives as long as the library.
     let table = unsafe { slowstart_abi::argument::read(table) };
     let wrong = |field, found: String, expected: &str| PluginError::Structure {

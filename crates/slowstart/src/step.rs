@@ -120,6 +120,8 @@ exits! {
     RateFlat, "rate-flat", false, "delivery no longer kept pace with sending";
     /// The window reached an estimate of capacity.
     Estimate, "estimate", false, "the window reached an estimate of the capacity";
+    /// A rule that has no word here, of a startup that a host defines.
+    Other, "other", false, "a rule of its own ended it";
 }
 
 impl Exit {
