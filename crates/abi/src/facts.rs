@@ -91,7 +91,8 @@ impl slowstart_facts {
     /// Returns the facts; `None` without a segment size that a packet can have, or with an initial or least
     /// window that a connection cannot have.
     pub fn to_facts(&self) -> Option<Facts> {
-        let windows = (1..=SLOWSTART_MOST_WINDOW).contains(&self.iw) && self.min_window <= SLOWSTART_MOST_WINDOW;
+        let windows =
+            (1..=SLOWSTART_MOST_WINDOW).contains(&self.iw) && self.min_window <= SLOWSTART_MOST_WINDOW;
         if self.mss == 0 || self.mss > 1 << 20 || !windows {
             return None;
         }

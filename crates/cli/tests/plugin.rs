@@ -87,7 +87,8 @@ fn a_plugin_that_loops_ends_on_sigterm() {
         "\tif (f->now_ns > 300000000) {{ FILE *m = fopen(\"{}\", \"w\"); if (m) fclose(m); for (;;) {{}} }}\n{begin}",
         mark.display()
     );
-    std::fs::write(&source, format!("#include <stdio.h>\n{}", example.replace(begin, &endless))).expect("writable");
+    std::fs::write(&source, format!("#include <stdio.h>\n{}", example.replace(begin, &endless)))
+        .expect("writable");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-I"]).arg(ffi.join("include")).arg(&source).arg("-o").arg(&library);
     let out = cc.output().expect("it ran before");
@@ -113,9 +114,15 @@ fn a_plugin_that_loops_ends_on_sigterm() {
         (out.status.code(), text(&out.stderr))
     };
     let (status, told) = run(true);
-    assert!(status == Some(143) && told.contains("loop.so: a call did not return after"), "{status:?} {told}");
+    assert!(
+        status == Some(143) && told.contains("loop.so: a call did not return after"),
+        "{status:?} {told}"
+    );
     if std::env::var_os("SLOWSTART_LONG").is_some() {
         let (status, told) = run(false);
-        assert!(status == Some(2) && told.contains("loop.so: a call did not return after"), "{status:?} {told}");
+        assert!(
+            status == Some(2) && told.contains("loop.so: a call did not return after"),
+            "{status:?} {told}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A controller begins and ends.
 
-use crate::{BAD_ARGUMENT, OK};
 use crate::names::{algorithm, avoidance};
+use crate::{BAD_ARGUMENT, OK};
 use slowstart::control::{Change, Checked, Exited};
 use slowstart::registry::{self, AnyController};
 use slowstart::units::Bytes;

@@ -20,7 +20,9 @@ fn refused(of: &str, found: &str, expected: &str) -> String {
 fn refused_parameter(of: &str, name: &str, (key, value): (&str, &str), why: ParamError) -> String {
     match why {
         ParamError::Unknown([]) => refused(of, key, &format!("no parameter: {name} has none")),
-        ParamError::Unknown(known) => refused(of, key, &format!("a parameter of {name}: {}", known.join(", "))),
+        ParamError::Unknown(known) => {
+            refused(of, key, &format!("a parameter of {name}: {}", known.join(", ")))
+        }
         ParamError::Value(expected) => refused(&format!("{of}: {name}: {key}"), value, expected),
     }
 }

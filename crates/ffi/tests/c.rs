@@ -377,7 +377,10 @@ fn bad_arguments_are_refused() {
     for (startup, told) in expected {
         assert!(why(startup, "cubic").starts_with(told), "{}", why(startup, "cubic"));
     }
-    assert_eq!(why("search", "renoo").find("avoidance: found \"renoo\", expected one of cubic, reno"), Some(0));
+    assert_eq!(
+        why("search", "renoo").find("avoidance: found \"renoo\", expected one of cubic, reno"),
+        Some(0)
+    );
     for iw in [0, SLOWSTART_MOST_WINDOW + 1, u64::MAX] {
         let told = C::new("search", "cubic", iw).err().expect("refused");
         assert_eq!(told, format!("iw: found {iw}, expected bytes from 1 to 1099511627776"));

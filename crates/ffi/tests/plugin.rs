@@ -196,7 +196,10 @@ fn a_missing_symbol_is_named() {
         Study::check(&text, None).expect_err("refused").to_string()
     };
     let whole = bad("", "");
-    let hidden = whole.replace("const struct slowstart_plugin *slowstart_get", "__attribute__((visibility(\"hidden\"))) const struct slowstart_plugin *slowstart_get");
+    let hidden = whole.replace(
+        "const struct slowstart_plugin *slowstart_get",
+        "__attribute__((visibility(\"hidden\"))) const struct slowstart_plugin *slowstart_get",
+    );
     let told = refused("hidden", &hidden);
     assert!(told.contains("found no function slowstart_get_plugin"), "{told}");
     let lacking = bad("extern void not_there(void); not_there();", "");

@@ -14,6 +14,7 @@ use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::startup::REGISTRY;
 use slowstart::units::{Bytes, Instant};
+use slowstart::view::Signal;
 use slowstart_packetdrill::{parse, run};
 use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use slowstart_replay::analysis::Keep;
@@ -159,7 +160,12 @@ pub fn stacks(data: &[u8]) -> bool {
             Call::AckEnd { now, largest } => host.on_ack_end(Instant(now), largest),
             Call::Lost { now, number } => host.on_packet_lost(Instant(now), number.into()),
             Call::Congestion { now, sent, persistent, ecn, lost } => {
-                host.on_congestion(Instant(now), Instant(sent), persistent, ecn, Bytes(lost));
+                let signal = match (persistent, ecn) {
+                    (true, _) => Signal::Timeout,
+                    (_, true) => Signal::Ecn,
+                    _ => Signal::Loss,
+                };
+                host.on_congestion(Instant(now), Instant(sent), signal, Bytes(lost));
             }
             Call::Spurious => host.on_spurious(),
             Call::CwndLimited => host.on_cwnd_limited(),

@@ -135,7 +135,8 @@ impl Plugin {
 unsafe fn whole(full: &Path) -> Result<Library, libloading::Error> {
     #[cfg(unix)]
     // SAFETY: as the caller promises.
-    return unsafe { libloading::os::unix::Library::open(Some(full), libloading::os::unix::RTLD_NOW) }.map(Into::into);
+    return unsafe { libloading::os::unix::Library::open(Some(full), libloading::os::unix::RTLD_NOW) }
+        .map(Into::into);
     #[cfg(not(unix))]
     // SAFETY: as the caller promises.
     unsafe {

@@ -4,8 +4,8 @@ use slowstart::control::{Exited, State};
 use slowstart::step::{Exit, Pace};
 use slowstart::units::{Bytes, Instant};
 use slowstart::view::Facts;
-use slowstart_abi::{SLOWSTART_MOST_WINDOW, SLOWSTART_UNKNOWN};
 use slowstart_abi::state::slowstart_state;
+use slowstart_abi::{SLOWSTART_MOST_WINDOW, SLOWSTART_UNKNOWN};
 
 /// Returns the state and the end of the startup, if it has ended, or what is wrong.
 ///

@@ -507,19 +507,15 @@ impl<C: Controller> Host<C> {
         self.first_loss.get_or_insert(self.now);
     }
 
-    /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks
-    /// (`ecn`).
-    pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool, ecn: bool, lost: Bytes) {
+    /// Packets were declared lost ([`Signal::Loss`], or [`Signal::Timeout`] for persistent congestion), the
+    /// newest of which was sent at `sent`, or the peer reported marks ([`Signal::Ecn`]).
+    pub fn on_congestion(&mut self, now: Instant, sent: Instant, signal: Signal, lost: Bytes) {
         self.advance(now);
         if self.established.is_none() || sent < self.path_since {
             return;
         }
         let first = self.episode.is_none_or(|(since, _)| sent > since);
-        let signal = match (persistent, ecn) {
-            (true, _) => Signal::Timeout,
-            (_, true) => Signal::Ecn,
-            _ => Signal::Loss,
-        };
+        let ecn = signal == Signal::Ecn;
         if ecn {
             self.first_mark.get_or_insert(self.now);
         }
@@ -528,7 +524,7 @@ impl<C: Controller> Host<C> {
             self.counters.episodes += 1;
             self.counters.ecn_episodes += u64::from(ecn);
         }
-        self.counters.persistent += u64::from(persistent);
+        self.counters.persistent += u64::from(signal == Signal::Timeout);
         let lost = lost.min(self.lost);
         let congestion = Congestion::new(signal, first, self.newest).losing(lost, 1);
         let change = self.control.on_congestion(&self.facts(), &congestion);

@@ -11,6 +11,7 @@ use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;
 use slowstart::units::Bytes;
+use slowstart::view::Signal;
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
@@ -70,15 +71,13 @@ impl Controller for Noq {
         lost_bytes: u64,
         _largest_lost_pn: u64,
     ) {
-        self.host.with(|h| {
-            h.on_congestion(
-                self.clock.at(now),
-                self.clock.at(sent),
-                is_persistent_congestion,
-                is_ecn,
-                Bytes(lost_bytes),
-            );
-        });
+        let signal = match (is_persistent_congestion, is_ecn) {
+            (true, _) => Signal::Timeout,
+            (_, true) => Signal::Ecn,
+            _ => Signal::Loss,
+        };
+        let (now, sent) = (self.clock.at(now), self.clock.at(sent));
+        self.host.with(|h| h.on_congestion(now, sent, signal, Bytes(lost_bytes)));
     }
 
     fn on_spurious_congestion_event(&mut self) {

@@ -16,7 +16,7 @@ use s2n_quic_core::recovery::congestion_controller::{CongestionController, Endpo
 use s2n_quic_core::time::Timestamp;
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart::view::{PathMemory, Sent};
+use slowstart::view::{PathMemory, Sent, Signal};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl CongestionController for Control {
         let (sent, now) = (self.at(sent), self.at(event_time));
         self.host.with(|h| {
             h.on_marks(marks);
-            h.on_congestion(now, sent, false, true, Bytes::ZERO);
+            h.on_congestion(now, sent, Signal::Ecn, Bytes::ZERO);
         });
         self.publish(publisher);
     }

@@ -4,6 +4,7 @@ use slowstart::avoidance;
 use slowstart::control::Controller as _;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::Signal;
 use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
 
 const MSS: u64 = 1200;
@@ -41,7 +42,8 @@ fn lose(h: &mut Host<AnyController>, at: u64, numbers: std::ops::RangeInclusive<
         h.on_packet_lost(ms(at), number);
         lost += MSS;
     }
-    h.on_congestion(ms(at), ms(100), persistent, false, Bytes(lost));
+    let signal = if persistent { Signal::Timeout } else { Signal::Loss };
+    h.on_congestion(ms(at), ms(100), signal, Bytes(lost));
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn persistent_congestion_leaves_two_packets() {
 #[test]
 fn marks_end_the_startup_as_marks() {
     let mut h = established("standard", 10);
-    h.on_congestion(ms(160), ms(100), false, true, Bytes::ZERO);
+    h.on_congestion(ms(160), ms(100), Signal::Ecn, Bytes::ZERO);
     assert_eq!(h.exit.unwrap().why.name(), "ecn");
     assert_eq!(h.counters.lost_packets, 0);
 }
@@ -278,7 +280,7 @@ fn dctcp_cuts_by_the_share_of_marks_that_the_stack_tells() {
             }
             h.on_ack_end(ms(at + 50), Some(next + n - 1));
             let before = h.window().0 as f64;
-            h.on_congestion(ms(at + 50), ms(at), false, true, Bytes::ZERO);
+            h.on_congestion(ms(at + 50), ms(at), Signal::Ecn, Bytes::ZERO);
             cuts.push(1.0 - h.window().0 as f64 / before);
             (next, at) = (next + n, at + 100);
         }
@@ -309,7 +311,7 @@ fn a_change_of_path_begins_anew() {
     h.on_packet_acked(ms(170), ms(100), 6, false);
     h.on_ack_end(ms(170), Some(6));
     h.on_packet_lost(ms(170), 7);
-    h.on_congestion(ms(170), ms(100), false, false, Bytes(MSS));
+    h.on_congestion(ms(170), ms(100), Signal::Loss, Bytes(MSS));
     assert_eq!((h.window(), h.srtt(), h.exit), (Bytes(14_000), Some(Span::millis(20)), None));
     // The new path.
     h.on_packet_sent(ms(180), Bytes(1400), 11);

@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{PathMemory, Sent};
+use slowstart::view::{PathMemory, Sent, Signal};
 use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -210,10 +210,15 @@ impl Play {
             }
             What::Congestion { packet, persistent, ecn, lost } => {
                 let sent = self.find(packet).1;
+                let signal = match (persistent, ecn) {
+                    (true, _) => Signal::Timeout,
+                    (_, true) => Signal::Ecn,
+                    _ => Signal::Loss,
+                };
                 match self.names {
-                    Names::Numbers => self.host.on_congestion(now, sent.at, persistent, ecn, Bytes(lost)),
+                    Names::Numbers => self.host.on_congestion(now, sent.at, signal, Bytes(lost)),
                     Names::Times => self.host.on_bytes_lost(now, sent.at, persistent, Bytes(lost)),
-                    Names::Records if ecn => self.host.on_congestion(now, sent.at, false, true, Bytes::ZERO),
+                    Names::Records if ecn => self.host.on_congestion(now, sent.at, Signal::Ecn, Bytes::ZERO),
                     Names::Records => self.host.on_record_lost(now, sent, persistent),
                 }
             }

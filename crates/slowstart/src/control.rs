@@ -1,7 +1,6 @@
 //! A startup joined with an avoidance: the only code that writes a congestion window.
 
-use crate::avoidance::Avoidance;
-use crate::landing::{Lander, Landing};
+use crate::avoidance::{Adjust, Avoidance};
 use crate::startup::Startup;
 use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
 use crate::units::{Bytes, Instant, Rate, Span};
@@ -195,7 +194,6 @@ pub struct Composed<S, A> {
     startup: S,
     before: Option<Before>,
     fresh: S,
-    landing: Option<Lander>,
     /// In a slow start by the host's growth rule that the avoidance began, whose end is recorded as that of a
     /// startup.
     counts: bool,
@@ -211,30 +209,14 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             mode: Mode::Startup,
             before: None,
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
-            landing: None,
             counts: false,
         }
-    }
-
-    /// Returns the same with a landing in place of the startup's own.
-    #[must_use]
-    pub fn landing(self, landing: Landing) -> Self {
-        Self { landing: Some(Lander::new(landing)), ..self }
     }
 
     /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and
     /// `fresh` a new instance with the same parameters, for restarts.
     pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
-        Self {
-            startup,
-            fresh,
-            avoidance,
-            mode: Mode::Startup,
-            before: None,
-            state,
-            landing: None,
-            counts: false,
-        }
+        Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state, counts: false }
     }
 
     /// Ends the startup now, with the window and threshold unchanged, and enters the avoidance.
@@ -292,16 +274,11 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
             Window::Grow(by) if earned.is_some() => rest = self.grow(by),
             Window::Set(b) => self.state.cwnd = b.max(f.min_window),
-            Window::Keep | Window::Grow(_) | Window::Restart => {}
+            Window::Keep | Window::Grow(_) => {}
         }
         let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
-            let lands = self.mode == Mode::Startup && !why.by_congestion();
-            let landing = self.landing.as_ref().filter(|_| lands);
-            if let Some(window) = landing.and_then(|l| l.window(self.state.cwnd, detected.1)) {
-                self.state.cwnd = window.max(f.min_window);
-                self.state.ssthresh = Some(self.state.cwnd.max(f.min_ssthresh()));
-            } else if step.ssthresh.is_none() {
+            if step.ssthresh.is_none() {
                 self.state.ssthresh = Some(self.state.cwnd.max(f.min_ssthresh()));
             }
             if self.mode == Mode::Startup {
@@ -321,10 +298,6 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                 self.mode = Mode::Leaving(why);
             } else {
                 self.enter_avoidance(f, why);
-            }
-            if lands && self.landing.as_ref().is_some_and(|l| l.of.plateau) {
-                let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
-                self.avoidance.look_for(&v, detected.1);
             }
         }
         if let (Some(ack), true) = (earned, rest.0 > 0) {
@@ -371,10 +344,9 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
     fn avoid(&mut self, f: &Facts, ack: &Ack) -> bool {
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
         match self.avoidance.on_ack(&v, ack) {
-            Window::Keep => {}
-            Window::Grow(b) => self.state.cwnd += b,
-            Window::Set(b) => self.state.cwnd = b.max(f.min_window),
-            Window::Restart => {
+            Adjust::Keep => {}
+            Adjust::Grow(b) => self.state.cwnd += b,
+            Adjust::Restart => {
                 // The avoidance may grow the window of a startup that has not ended.
                 let ended = self.mode != Mode::Startup;
                 self.restart(f);
@@ -448,9 +420,6 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         self.avoidance.observe(&self.view(f), a);
-        if let Some(lander) = &mut self.landing {
-            lander.observe(f, a);
-        }
         // The startup receives every ACK, but the window grows only if the sender used it and outside of
         // recovery.
         let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);

@@ -1,7 +1,8 @@
-//! Startups of transport connections: slow start and its successors, which find the capacity of a path at the
-//! beginning of a connection, as `no_std` state machines in integer arithmetic.
+#![doc = include_str!("../README.md")]
 //!
-//! Modules, in order of dependence:
+//! # Modules
+//!
+//! In order of dependence:
 //!
 //! - [`units`]: types for bytes, times and rates that permit only meaningful arithmetic
 //! - [`view`]: the input of an algorithm
@@ -11,7 +12,6 @@
 //! - [`startup`]: the startups, one per file, and their registry
 //! - [`avoidance`]: congestion avoidance, which follows a startup
 //! - [`control`]: a startup joined with an avoidance; the only code that writes a congestion window
-//! - [`landing`]: what to leave slow start with, in place of what the startup says
 //! - [`bbr`]: BBR, a complete controller
 //! - [`registry`]: every algorithm by name
 //!
@@ -24,15 +24,9 @@
 #[cfg(test)]
 extern crate std;
 
-/// Compiles and runs the example of the README.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
 pub mod avoidance;
 pub mod bbr;
 pub mod control;
-pub mod landing;
 pub mod param;
 pub mod registry;
 pub mod round;

@@ -6,7 +6,6 @@ use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
 use crate::bbr::v3::{Bbr3, quiche};
 use crate::control::{Change, Composed, Controller, State};
-use crate::landing::Landing;
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::startup::{self, AnyStartup, Startup};
 use crate::units::{Bytes, Rate, Span};
@@ -19,8 +18,6 @@ use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 pub enum Algorithm {
     /// A startup, which an avoidance follows.
     Startup(AnyStartup),
-    /// The same with a landing in place of its own.
-    Landed(AnyStartup, Landing),
     /// BBR, version 1: [`crate::bbr::v1`].
     Bbr,
     /// BBR, version 3: [`crate::bbr::v3`].
@@ -147,15 +144,7 @@ impl Algorithm {
     /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
-            // Whatever the startup: what it leaves with.
-            Self::Startup(s) if matches!(key, "landing" | "plateau") => {
-                let mut landing = Landing::default();
-                landing.set(key, value)?;
-                *self = Self::Landed(s.clone(), landing);
-                Ok(())
-            }
-            Self::Landed(_, landing) if matches!(key, "landing" | "plateau") => landing.set(key, value),
-            Self::Startup(s) | Self::Landed(s, _) => s.set(key, value),
+            Self::Startup(s) => s.set(key, value),
             Self::Bbr2Quiche(p) => p.set(key, value),
             _ => Err(ParamError::Unknown(&[])),
         }
@@ -165,10 +154,6 @@ impl Algorithm {
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         match self {
             Self::Startup(s) => s.each_param(put),
-            Self::Landed(s, landing) => {
-                s.each_param(put);
-                landing.each(put);
-            }
             Self::Bbr2Quiche(p) => p.each(put),
             _ => {}
         }
@@ -177,14 +162,14 @@ impl Algorithm {
     /// Returns true if it uses the state of an earlier connection on the path (see
     /// [`Startup::uses_path_memory`]).
     pub fn uses_path_memory(&self) -> bool {
-        matches!(self, Self::Startup(s) | Self::Landed(s, _) if s.uses_path_memory())
+        matches!(self, Self::Startup(s) if s.uses_path_memory())
     }
 
     /// Returns what it needs that a sender may lack, if anything. Without it, it is plain slow start or does
     /// not work.
     pub fn need(&self) -> Option<Need> {
         match self {
-            Self::Startup(s) | Self::Landed(s, _) => match s {
+            Self::Startup(s) => match s {
                 AnyStartup::QuickStart(_) => Some(Need::Routers),
                 s if s.uses_path_memory() => Some(Need::PathMemory),
                 AnyStartup::JumpStart(_) | AnyStartup::Halfback(_) | AnyStartup::Suss(_) => Some(Need::Pacer),
@@ -199,7 +184,7 @@ impl Algorithm {
     /// Returns true if it can end by a rule of its own (see [`Startup::has_exit_rule`]).
     pub fn has_exit_rule(&self) -> bool {
         match self {
-            Self::Startup(s) | Self::Landed(s, _) => s.has_exit_rule(),
+            Self::Startup(s) => s.has_exit_rule(),
             _ => true,
         }
     }
@@ -222,7 +207,7 @@ impl Algorithm {
     /// of a standalone controller in total.
     pub fn state_bytes(&self) -> usize {
         match self {
-            Self::Startup(s) | Self::Landed(s, _) => s.state_bytes(),
+            Self::Startup(s) => s.state_bytes(),
             Self::Bbr => size_of::<Bbr>(),
             Self::Bbr3 | Self::Bbr2Quiche(_) => size_of::<Bbr3>(),
             #[cfg(feature = "foreign")]
@@ -237,9 +222,6 @@ impl Algorithm {
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
-            Self::Landed(s, landing) => {
-                AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw).landing(*landing))
-            }
             Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
             Self::Bbr3 => AnyController::Bbr3(Bbr3::new(iw, seed)),
             Self::Bbr2Quiche(p) => AnyController::Bbr3(Bbr3::quiche(iw, seed, *p)),

@@ -17,9 +17,6 @@ pub enum Window {
     /// Set to this many bytes, at least the host's [least window](crate::view::Facts::min_window). Always
     /// applied.
     Set(Bytes),
-    /// Of an avoidance only: slow start begins again, with the window as it is and without a threshold. When
-    /// that ends, [`Avoidance::enter`](crate::avoidance::Avoidance::enter) is called.
-    Restart,
 }
 
 /// How packets are spaced.

@@ -185,6 +185,40 @@ pub struct Sent {
     pub cwnd: Bytes,
 }
 
+/// Startups of the registry whose windows are the same with [`Ack::counted`] as with a record of each packet, as
+/// long as nothing is lost. Others read packets as they are sent, their delivery state, or when each left.
+pub const COUNTED: &[&str] = &[
+    "standard",
+    "limited",
+    "hystart",
+    "hystart-paper",
+    "hystart-ns3",
+    "hystart-picoquic",
+    "hystart++",
+    "search-2.0",
+    "search-3.0",
+    "search-3.1",
+    "search-3.1-shipped",
+    "search-3.2",
+    "restricted",
+    "tsl",
+    "jump-start",
+    "quick-start",
+    "halfback",
+    "stateful",
+    "abc",
+    "adaptive",
+    "capstart",
+    "delay",
+    "hybla",
+    "packet-pair",
+    "rapid-start",
+    "rapid-start-00",
+    "rate-bound",
+    "smooth",
+    "vegas-linux",
+];
+
 /// What limited the sender when the acknowledged data was sent.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -249,6 +283,27 @@ impl Ack {
             newest,
             limit: Limit::Window,
         }
+    }
+
+    /// Returns the ACK of a host that keeps no record of its packets, as smoltcp: at `now` it acknowledges `len`
+    /// new bytes, of which `inflight` remain, and has an RTT sample or none. Brings the facts up to date: time,
+    /// bytes in flight and delivered, the newest mark, and the round-trip times (RFC 6298 §2 for the smoothed
+    /// one). A host that marks data lost sets [`Facts::lost`] and `inflight` itself, before.
+    ///
+    /// Marks are positions in the data: what was delivered, and beyond it what is in flight. The newest packet
+    /// delivered is taken to be of `len` bytes and to have left an RTT sample ago. [`COUNTED`] lists the startups
+    /// for which that is enough.
+    pub fn counted(f: &mut Facts, now: Instant, len: Bytes, inflight: Bytes, rtt: Option<Span>) -> Self {
+        let prior_inflight = inflight + len;
+        (f.now, f.inflight, f.delivered) = (now, inflight, f.delivered + len);
+        f.next = f.next.max(Mark::new(f.delivered.0 + inflight.0));
+        if let Some(rtt) = rtt {
+            f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
+            f.srtt = Some(f.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
+        }
+        let at = Instant(now.0.saturating_sub(rtt.map_or(0, |r| r.0)));
+        let newest = Sent { mark: Mark::new(f.delivered.0), at, bytes: len, ..Sent::default() };
+        Self { rtt, ..Self::new(newest, len, prior_inflight) }
     }
 
     /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss`

@@ -115,5 +115,5 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
 
 /// True for a startup that a host defines, which may not be run by several threads.
 fn is_foreign(startup: &Algorithm) -> bool {
-    !matches!(startup, Algorithm::Startup(_) | Algorithm::Landed(..)) && !startup.is_standalone()
+    !matches!(startup, Algorithm::Startup(_)) && !startup.is_standalone()
 }

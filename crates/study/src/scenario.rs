@@ -213,9 +213,6 @@ pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyErro
 pub fn startup(key: &str, text: &str) -> Result<(String, AnyStartup), StudyError> {
     match algorithm(key, text)? {
         (name, Algorithm::Startup(s)) => Ok((name, s)),
-        (name, Algorithm::Landed(..)) => {
-            Err(bad(key, &name, "a startup without landing= and plateau=, which need a sender"))
-        }
         (name, _) => Err(bad(key, &name, "a startup: this is a controller of its own")),
     }
 }

@@ -89,7 +89,7 @@ fn sources(core: &Path) -> Outcome<Vec<PathBuf>> {
 fn plant(core: &Path, out: &Path, files: &[PathBuf], dropped: &BTreeSet<Mutant>) -> Outcome<Vec<Planted>> {
     copy(&core.join("src"), &out.join("core/src"))?;
     let lib = fs::read_to_string(core.join("src/lib.rs"))?;
-    let lib = lib.replace("#[doc = include_str!(\"../README.md\")]", "");
+    let lib = lib.replace("#![doc = include_str!(\"../README.md\")]", "");
     write(&out.join("core/src/lib.rs"), &format!("{lib}{SWITCH}"))?;
     let manifest = "[package]\nname = \"slowstart\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[features]\nforeign = []\n";
     write(&out.join("core/Cargo.toml"), manifest)?;

@@ -4,7 +4,7 @@
 use super::{Batch, Host, LARGEST};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant};
-use slowstart::view::Sent;
+use slowstart::view::{Sent, Signal};
 
 impl<C: Controller> Host<C> {
     /// An ack-eliciting packet of `bytes` bytes was sent. `app_limited` is true if the application has no
@@ -45,7 +45,8 @@ impl<C: Controller> Host<C> {
         self.lost += bytes;
         self.counters.lost_packets += 1;
         self.first_loss.get_or_insert(self.now);
-        self.on_congestion(now, sent.at, persistent, false, bytes);
+        let signal = if persistent { Signal::Timeout } else { Signal::Loss };
+        self.on_congestion(now, sent.at, signal, bytes);
     }
 
     /// `bytes` bytes left the flight, neither acknowledged nor lost: the keys of a handshake are discarded.

@@ -7,7 +7,7 @@
 use super::{Batch, Host};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant};
-use slowstart::view::Sent;
+use slowstart::view::{Sent, Signal};
 
 /// A record is dropped once a packet was acknowledged that was sent this many smoothed round trips later: its
 /// packets are lost by the time threshold of RFC 9002 §6.1.2 (9/8 of one), and a spurious loss is not
@@ -68,6 +68,11 @@ impl<C: Controller> Host<C> {
             self.counters.lost_packets += lost.0.div_ceil(self.mss.0);
             self.first_loss.get_or_insert(self.now);
         }
-        self.on_congestion(now, sent, persistent, lost == Bytes::ZERO, lost);
+        let signal = match lost {
+            _ if persistent => Signal::Timeout,
+            Bytes::ZERO => Signal::Ecn,
+            _ => Signal::Loss,
+        };
+        self.on_congestion(now, sent, signal, lost);
     }
 }

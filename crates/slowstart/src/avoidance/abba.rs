@@ -23,12 +23,12 @@
 //! Departs from the draft:
 //! - an undo of a spurious reduction restores the window and not the line, as for `cubic`.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use super::cuback::{self, Cuback};
 use super::cubic::{self, Cubic};
 use crate::param::{choice, params};
 use crate::round::{Round, RoundMin};
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Fixed, Span, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -76,11 +76,11 @@ impl<A: Avoidance> Faster<A> {
 
     /// Returns the growth for an ACK: by the avoidance, or by the other rule, which adds `other` bytes, if it
     /// has added more since the avoidance's last segment.
-    pub(super) fn on_ack(&mut self, v: &View, ack: &Ack, other: Bytes) -> Window {
+    pub(super) fn on_ack(&mut self, v: &View, ack: &Ack, other: Bytes) -> Adjust {
         let before = self.added;
         self.added += other;
         let mut grown = other;
-        if let Window::Grow(own) = self.under.on_ack(v, ack) {
+        if let Adjust::Grow(own) = self.under.on_ack(v, ack) {
             // What was added before this ACK is in the window already.
             grown = other.max(own - before);
             let added = core::mem::take(&mut self.added);
@@ -88,7 +88,7 @@ impl<A: Avoidance> Faster<A> {
                 self.gained += added;
             }
         }
-        if grown > Bytes::ZERO { Window::Grow(grown) } else { Window::Keep }
+        if grown > Bytes::ZERO { Adjust::Grow(grown) } else { Adjust::Keep }
     }
 
     /// Returns the bytes by which the window grew since the last reduction where the other rule added more
@@ -143,7 +143,7 @@ impl Avoidance for Under {
     fn look_for(&mut self, v: &View, window: Bytes) {
         each!(self, a => a.look_for(v, window));
     }
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         each!(self, a => a.on_ack(v, ack))
     }
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
@@ -313,7 +313,7 @@ impl Avoidance for Abba {
         }
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         let other = self.accelerates(v, ack);
         self.faster.on_ack(v, ack, other)
     }

@@ -27,12 +27,12 @@
 //! - an undo of a spurious reduction restores the window and not the rest, as for `cubic`;
 //! - of the marks of an episode the first counts.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use super::abba::Faster;
 use super::cuback::curve;
 use super::cubic::{self, Cubic};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Fixed, Instant, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -196,7 +196,7 @@ impl Avoidance for Recalibrate {
         self.srtt = v.srtt;
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         let Some(full) = self.full else { return self.faster.on_ack(v, ack, Bytes::ZERO) };
         let bottom = self.bottom(v);
         let other = self.accelerates(v, ack, full, bottom);
@@ -207,7 +207,7 @@ impl Avoidance for Recalibrate {
             } else if self.interval(v, full, bottom).is_some_and(|i| v.now.since(self.high_at) >= i) {
                 self.faster.under.forget();
                 (self.probes, self.avoids) = (true, false);
-                return Window::Restart;
+                return Adjust::Restart;
             }
         }
         window

@@ -20,9 +20,9 @@
 //! - where a startup says which window to look for (`rapid-start`), it is `W_max` and `prior`, and the rate
 //!   is the window per RTT.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Fixed, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -203,7 +203,7 @@ impl Avoidance for Cuback {
         self.due.0 = 0;
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         self.pending += ack.bytes;
         let begin = v.cwnd.units(v.mss).max(1);
         let mut w = begin;
@@ -220,7 +220,7 @@ impl Avoidance for Cuback {
             self.pending -= cost;
             w = w.saturating_add(grown);
         }
-        if w == begin { Window::Keep } else { Window::Grow(v.mss * (w - begin)) }
+        if w == begin { Adjust::Keep } else { Adjust::Grow(v.mss * (w - begin)) }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {

@@ -10,9 +10,9 @@
 //! - the Reno-friendly estimate uses `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and its growth never
 //!   becomes faster.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Fixed, Instant, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -172,13 +172,13 @@ impl Avoidance for Cubic {
         self.last_max = window.units(v.mss).max(1);
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         let bytes = ack.bytes + self.odd;
         // Mostly two segments: this avoids a division, which takes longer than the rest of the function.
         let acked = if bytes == v.mss * 2 { 2 } else { bytes.units(v.mss) };
         self.odd = bytes - v.mss * acked;
         if acked == 0 {
-            return Window::Keep;
+            return Adjust::Keep;
         }
         if v.cwnd != self.seen.0 {
             self.seen = (v.cwnd, v.cwnd.units(v.mss).max(1));
@@ -196,7 +196,7 @@ impl Avoidance for Cubic {
             grown += self.credit.0 / self.cnt;
             self.credit = Bytes(self.credit.0 % self.cnt);
         }
-        if grown == 0 { Window::Keep } else { Window::Grow(v.mss * grown) }
+        if grown == 0 { Adjust::Keep } else { Adjust::Grow(v.mss * grown) }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {

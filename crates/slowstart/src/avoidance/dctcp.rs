@@ -9,10 +9,10 @@
 //! - on a host that does not count marks, the share stays what it is at first: a mark halves the window (RFC
 //!   8257 §3.5).
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use super::reno::{self, Reno};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Mark};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -75,7 +75,7 @@ impl Avoidance for Dctcp {
         self.round = v.next;
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         self.growth.on_ack(v, ack)
     }
 

@@ -1,9 +1,22 @@
 //! Congestion avoidance, which follows a startup.
 
 use crate::param::{ParamError, ParamValue, Parameters};
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Span};
 use crate::view::{Ack, Congestion, View};
+
+/// What an avoidance does with the window on an ACK.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Adjust {
+    /// The window stays as it is.
+    Keep,
+    /// Increase by this many bytes.
+    Grow(Bytes),
+    /// Slow start begins again, with the window as it is and without a threshold. When that ends,
+    /// [`Avoidance::enter`] is called.
+    Restart,
+}
 
 /// A congestion avoidance algorithm.
 pub trait Avoidance {
@@ -14,7 +27,7 @@ pub trait Avoidance {
     /// `W_max` that no congestion has set.
     fn look_for(&mut self, _v: &View, _window: Bytes) {}
     /// Called for each ACK that permits growth. Returns the change of the window.
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window;
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust;
     /// Called on congestion. Returns the reduced window in bytes, which is also the new slow-start threshold.
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes;
     /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on
@@ -154,7 +167,7 @@ impl AnyAvoidance {
 
     /// Not CUBIC, the default, whose code stays shorter without the others.
     #[inline(never)]
-    fn on_ack_of_other(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack_of_other(&mut self, v: &View, ack: &Ack) -> Adjust {
         each!(self, a => a.on_ack(v, ack))
     }
 
@@ -172,7 +185,7 @@ impl Avoidance for AnyAvoidance {
         each!(self, a => a.look_for(v, window));
     }
     #[inline]
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         if let Self::Cubic(a) = self { a.on_ack(v, ack) } else { self.on_ack_of_other(v, ack) }
     }
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {

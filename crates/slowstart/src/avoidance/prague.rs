@@ -12,9 +12,9 @@
 //! - bursts are those of the host, not limited to a 4096th of a second; the host paces by its own rule;
 //! - the share of a round is computed in 2^24ths, as there, without the carried rest.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Instant, Mark, Span};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -119,14 +119,14 @@ impl Avoidance for Prague {
         }
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         let bytes = ack.bytes - self.marked.1;
         let grown = u128::from(bytes.0) * u128::from(v.mss.0) * u128::from(self.increase(v))
             / u128::from(v.cwnd.0.max(1))
             + u128::from(self.rest);
         self.rest = (grown & ((1 << 20) - 1)) as u64;
         let grown = u64::try_from(grown >> 20).unwrap_or(u64::MAX);
-        if grown == 0 { Window::Keep } else { Window::Grow(Bytes(grown)) }
+        if grown == 0 { Adjust::Keep } else { Adjust::Grow(Bytes(grown)) }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {

@@ -5,9 +5,9 @@
 //! - the reduction applies to cwnd, not to the flight size, as in Linux: an application-limited flow keeps
 //!   its window.
 
-use super::Avoidance;
+use super::{Adjust, Avoidance};
 use crate::param::params;
-use crate::step::{Exit, Window};
+use crate::step::Exit;
 use crate::units::{Bytes, Fixed};
 use crate::view::{Ack, Congestion, Signal, View};
 
@@ -51,11 +51,11 @@ impl Avoidance for Reno {
         self.credit = Bytes::ZERO;
     }
 
-    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust {
         self.credit += ack.bytes;
         let segments = self.credit.units(v.cwnd);
         self.credit -= v.cwnd * segments;
-        if segments == 0 { Window::Keep } else { Window::Grow(v.mss * segments) }
+        if segments == 0 { Adjust::Keep } else { Adjust::Grow(v.mss * segments) }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {

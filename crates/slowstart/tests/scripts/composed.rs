@@ -1,6 +1,5 @@
 //! `Composed`, the only code that writes a window: how it applies the requests of a startup and an avoidance.
 
-use crate::common::{Host, avoidance, facts};
 use crate::language::play;
 
 /// The window grows only if it is used; the startup still receives every ACK.
@@ -318,65 +317,4 @@ mod order {
         f.inflight = Bytes(1000);
         let _ = c.on_idle(&f, Span(5), None);
     }
-}
-
-/// An exit by a rule may be given another landing: a share of the window detected, or what a round trip
-/// delivered, and a `W_max`. Growth and the exit's time are the startup's; the window is never raised.
-#[test]
-fn a_landing_replaces_the_window_of_an_exit_by_a_rule() {
-    let run = |params: &[(&str, &str)], lose: bool| {
-        let mut algorithm = slowstart::registry::named("hystart").unwrap().algorithm;
-        algorithm.set("detect", "delay").unwrap();
-        for (key, value) in params {
-            algorithm.set(key, value).unwrap();
-        }
-        let f = facts(1000, 100);
-        let control = algorithm.controller(&avoidance("cubic"), f.iw, 1);
-        let mut host = Host::of(control, f, &slowstart::view::Handshake::default()).0;
-        host.fill();
-        let ms = slowstart::units::Span::millis;
-        let mut changes = host.round(1, slowstart::units::Span::ZERO, ms(100));
-        if lose {
-            changes.push(host.lose(1));
-        } else {
-            changes.extend(host.round(1, ms(100), ms(200)));
-        }
-        let exited = changes.iter().find_map(|c| c.exited).unwrap();
-        let left = exited.exit_cwnd.0 / 1000;
-        for _ in 0..20 {
-            host.round(1, ms(100), ms(100));
-        }
-        (exited.detected_cwnd.0 / 1000, left, host.cwnd())
-    };
-    let (detected, own, grown) = run(&[], false);
-    assert_eq!((detected, own), (208, 208));
-    for (landing, left) in [("detected", 208), ("0.5", 104), ("0.7", 145), ("delivered", 101), ("own", 208)] {
-        assert_eq!(
-            (run(&[("landing", landing)], false).0, run(&[("landing", landing)], false).1),
-            (208, left)
-        );
-    }
-    // CUBIC's curve back to 208 from half of it takes cbrt(104 / 0.4) = 6.4 s; at two seconds it is at 208 -
-    // 0.4 * 4.4^3 = 174.
-    let half = run(&[("landing", "0.5"), ("plateau", "on")], false).2;
-    assert!((170.0..182.0).contains(&half), "{half}");
-    assert!(grown > 208.0);
-    // Not after a loss.
-    assert_eq!(run(&[("landing", "0.1"), ("plateau", "on")], true), run(&[], true));
-}
-
-/// What is not a landing is refused, and a landing is shown with the parameters of its startup.
-#[test]
-fn landings_are_checked_and_shown() {
-    let mut algorithm = slowstart::registry::named("search").unwrap().algorithm;
-    for (key, value) in [("landing", "0"), ("landing", "1.1"), ("landing", "bdp"), ("plateau", "yes")] {
-        assert!(algorithm.set(key, value).is_err(), "{key}={value}");
-    }
-    algorithm.set("landing", "delivered").unwrap();
-    algorithm.set("drain", "off").unwrap();
-    let mut seen = Vec::new();
-    algorithm.each_param(&mut |k, v| seen.push((k, v)));
-    let word = slowstart::param::ParamValue::Word;
-    assert!(seen.contains(&("landing", word("delivered"))) && seen.contains(&("drain", word("off"))));
-    assert!(slowstart::registry::named("bbr").unwrap().algorithm.set("landing", "0.5").is_err());
 }
