@@ -30,7 +30,7 @@ pub const SLOWSTART_VERSION: u32 = 1;
 /// Stands for a number that is not known.
 pub const SLOWSTART_UNKNOWN: u64 = u64::MAX;
 /// The largest window, in bytes: 2^40.
-pub const SLOWSTART_MOST_WINDOW: u64 = 1 << 40;
+pub const SLOWSTART_MOST_WINDOW: u64 = 1_099_511_627_776;
 
 fn known(v: u64) -> Option<u64> {
     (v != SLOWSTART_UNKNOWN).then_some(v)

@@ -33,6 +33,9 @@
 // Stands for a number that is not known.
 #define SLOWSTART_UNKNOWN UINT64_MAX
 
+// The largest window, in bytes: 2^40.
+#define SLOWSTART_MOST_WINDOW (1 << 40)
+
 // Packets were marked lost.
 #define SLOWSTART_LOSS 0
 
@@ -85,9 +88,9 @@ struct slowstart_facts {
     uint64_t size;
     // The time. It never decreases.
     uint64_t now_ns;
-    // Payload of a full packet.
+    // Payload of a full packet: from 1 to 2^20.
     uint64_t mss;
-    // The initial window of the host, in bytes.
+    // The initial window of the host, in bytes: from 1 to SLOWSTART_MOST_WINDOW.
     uint64_t iw;
     // The least window: one segment in TCP, two packets in QUIC; 0 means mss.
     uint64_t min_window;
@@ -172,7 +175,8 @@ struct slowstart_state {
     uint64_t exit_detected_cwnd;
     // The window when it left.
     uint64_t exit_cwnd;
-    // Why: a static string such as "loss", or null.
+    // Why, or null: "ssthresh", "loss", "ecn", "timeout", "local-stall", "ack-train", "delay", "css-rounds",
+    // "rate-flat", "estimate", or "other". A plugin may set a static string of its own; results say "other".
     const char *exit_why;
 };
 
@@ -382,7 +386,7 @@ int slowstart_on_idle(struct slowstart_controller *c,
 // Returns the controller of a new connection, or null.
 //
 // `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such
-// as `"cubic"`. `iw` is the initial window in bytes; `seed` determines random numbers (of BBR). On failure
+// as `"cubic"`. `iw` is the initial window in bytes, from 1 to 2^40; `seed` determines random numbers (of BBR). On failure
 // the reason is written to `error`, a buffer of `error_len` bytes, or null. The only function that
 // allocates.
 //
@@ -394,6 +398,13 @@ struct slowstart_controller *slowstart_create(const char *startup,
                                               uint64_t seed,
                                               char *error,
                                               size_t error_len);
+
+// Writes the name of startup number `index` into `name`, a buffer of `len` bytes, cut to its length and ended
+// by a zero. Returns 0, or -1 if there are not so many: count from 0 until then for the list of all.
+//
+// # Safety
+// `name` points to `len` writable bytes, or is null.
+int slowstart_startup(size_t index, char *name, size_t len);
 
 // Ends a controller. Null is permitted.
 //

@@ -196,9 +196,11 @@ fn a_missing_symbol_is_named() {
         Study::check(&text, None).expect_err("refused").to_string()
     };
     let whole = bad("", "");
+    let shown = "#include \"slowstart.h\"\n#include <stdlib.h>\n";
+    assert!(whole.starts_with(shown));
     let hidden = whole.replace(
-        "const struct slowstart_plugin *slowstart_get",
-        "__attribute__((visibility(\"hidden\"))) const struct slowstart_plugin *slowstart_get",
+        shown,
+        "#include <stdlib.h>\n#pragma GCC visibility push(hidden)\n#include \"slowstart.h\"\n",
     );
     let told = refused("hidden", &hidden);
     assert!(told.contains("found no function slowstart_get_plugin"), "{told}");

@@ -115,7 +115,8 @@ mod tests {
         let words =
             "window pacer application peer loss ecn timeout local-stall resend resumed undone retransmission";
         let kinds = ["selective ACK", "no RTT", "stretch ACK", "larger packets"];
-        let exits = slowstart::step::Exit::ALL.iter().map(|e| e.name());
+        // `other` is of startups that a host defines.
+        let exits = slowstart::step::Exit::ALL.iter().map(|e| e.name()).filter(|e| *e != "other");
         for wanted in events.split(' ').chain(words.split(' ')).chain(kinds).chain(exits) {
             assert!(all.contains(wanted), "no {wanted}");
         }

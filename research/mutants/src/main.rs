@@ -164,8 +164,8 @@ fn rejected(out: &Path, planted: &[Planted]) -> Outcome<BTreeSet<Mutant>> {
     Ok(bad)
 }
 
-/// Plays the vectors against each mutant.
-fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeSet<u32>> {
+/// Plays the vectors against each mutant. Returns those that survive, and whether a case reaches what they change.
+fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeMap<u32, bool>> {
     let ids: String = planted.iter().fold(String::new(), |mut all, p| {
         let _ = writeln!(all, "{} {}", p.id, p.mutant.file);
         all
@@ -178,30 +178,34 @@ fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeSe
     }
     fs::write(out.join("found.txt"), &check.stdout)?;
     let found = String::from_utf8_lossy(&check.stdout).into_owned();
-    Ok(found.lines().filter_map(|l| l.strip_suffix(" -")?.parse().ok()).collect())
+    let each = found.lines().filter_map(|l| l.split_once(' '));
+    let alive = each.filter(|(_, by)| ["-", "unreached"].contains(by));
+    Ok(alive.filter_map(|(id, by)| Some((id.parse().ok()?, by == "-"))).collect())
 }
 
-fn report(planted: &[Planted], survivors: &BTreeSet<u32>) -> String {
-    let mut files: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+fn report(planted: &[Planted], survivors: &BTreeMap<u32, bool>) -> String {
+    let mut files: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     for p in planted {
-        let (all, alive) = files.entry(&p.mutant.file).or_default();
+        let [all, alive, unreached] = files.entry(&p.mutant.file).or_default();
         *all += 1;
-        *alive += u32::from(survivors.contains(&p.id));
+        *alive += u32::from(survivors.contains_key(&p.id));
+        *unreached += u32::from(survivors.get(&p.id) == Some(&false));
     }
-    let mut text = String::from("| rules | mutants | killed | share |\n|---|--:|--:|--:|\n");
-    let mut row = |name: &str, all: u32, alive: u32| {
+    let total = files.values().fold([0; 3], |t, f| [t[0] + f[0], t[1] + f[1], t[2] + f[2]]);
+    let mut text =
+        String::from("| rules | mutants | found | not reached | share found |\n|---|--:|--:|--:|--:|\n");
+    let rows = files.iter().map(|(file, n)| (format!("`{}`", file.trim_start_matches("src/")), *n));
+    for (name, [all, alive, unreached]) in rows.chain([("all".to_string(), total)]) {
         let share = f64::from(all - alive) * 100.0 / f64::from(all);
-        let _ = writeln!(text, "| {name} | {all} | {} | {share:.1} % |", all - alive);
-    };
-    for (file, (all, alive)) in &files {
-        row(&format!("`{}`", file.trim_start_matches("src/")), *all, *alive);
+        let _ = writeln!(text, "| {name} | {all} | {} | {unreached} | {share:.1} % |", all - alive);
     }
-    row("all", planted.len() as u32, survivors.len() as u32);
     text.push_str("\n## Survivors\n\n");
-    for p in planted.iter().filter(|p| survivors.contains(&p.id)) {
+    for p in planted {
+        let Some(reached) = survivors.get(&p.id) else { continue };
         let m = &p.mutant;
-        let _ =
-            writeln!(text, "- `{}:{}` `{}` -> `{}`", m.file.trim_start_matches("src/"), m.line, m.from, m.to);
+        let file = m.file.trim_start_matches("src/");
+        let note = if *reached { "" } else { " (not reached)" };
+        let _ = writeln!(text, "- `{file}:{}` `{}` -> `{}`{note}", m.line, m.from, m.to);
     }
     text
 }

@@ -248,7 +248,7 @@ pub(super) const CASES: &[Case<'static>] = &[
     Case {
         name: "rtt-falls-and-rises-again",
         iw: 8,
-        delays: &[(ms(50), ms(9)), (ms(170), ms(0)), (ms(225), ms(12))],
+        delays: &[(ms(50), ms(9)), (ms(160), ms(0)), (ms(260), ms(12))],
         acks: 700,
         ..EXACT
     },

@@ -1,5 +1,5 @@
-//! Plays vectors against mutants of the core, and prints the number of each with the case that finds it,
-//! or `-`.
+//! Plays vectors against mutants of the core, and prints the number of each with the case that finds it;
+//! `-` if none does, and `unreached` if none comes to the changed expression.
 //! `check VECTORS MUTANTS`; each line of the second file is a number and the file that the mutant changes.
 
 use serde_json::Value;
@@ -292,16 +292,18 @@ fn main() {
         let which =
             of_file.entry(file.into()).or_insert_with(|| cases.iter().filter(|c| concerns(file, &c.startup)).collect());
         slowstart::mutant::ON.store(id.parse().expect("a number"), Relaxed);
-        let mut found = "-";
+        let (mut found, mut reached) = ("-", false);
         // The case that found the last one is likely to find the next.
         for i in 0..which.len() {
             slowstart::mutant::ASKED.store(0, Relaxed);
-            if !passes(which[i]) {
+            let passed = passes(which[i]);
+            reached |= slowstart::mutant::ASKED.load(Relaxed) > 0;
+            if !passed {
                 found = &which[i].name;
                 which.swap(0, i);
                 break;
             }
         }
-        println!("{id} {found}");
+        println!("{id} {}", if reached { found } else { "unreached" });
     }
 }
