@@ -60,7 +60,7 @@ fn windows(algorithm: &Algorithm, path: Path, counted: bool) -> (Vec<u64>, Optio
             flight.push_back((packet, free + path.rtt));
         }
         let covered = path.every.min(flight.len());
-        let (newest, at) = flight.drain(..covered).last().expect("the window is a packet at least");
+        let (newest, at) = flight.drain(..covered).next_back().expect("the window is a packet at least");
         if let Some(wake) = c.state().wake.filter(|wake| *wake <= at) {
             f.now = f.now.max(wake);
             exited = exited.or(c.on_timer(&f).exited);
