@@ -354,6 +354,7 @@ mod tests {
             first_delay_s: None,
             queue_bytes: known(60e3),
             random_drop: None,
+            policer: None,
             loss: None,
             notes: Vec::new(),
         };

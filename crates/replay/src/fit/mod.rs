@@ -7,6 +7,7 @@ mod base;
 pub mod course;
 mod flow;
 mod jitter;
+mod policer;
 mod queue;
 mod rate;
 pub mod sampled;
@@ -70,6 +71,16 @@ pub struct RandomDrop {
     pub above_bytes: Estimate,
 }
 
+/// A token bucket before the link, which drops what finds too few tokens.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Policer {
+    /// The rate of its tokens, bits per second on the wire.
+    pub rate_bps: Estimate,
+    /// What it holds, bytes on the wire.
+    pub burst_bytes: Estimate,
+}
+
 /// A path fitted to a transfer, as `slowstart fit --json` prints it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,6 +130,9 @@ pub struct FittedPath {
     pub random_drop: Option<RandomDrop>,
     /// A chance of a loss whatever the backlog; null if none was seen.
     pub loss: Option<Estimate>,
+    /// A policer before the link, whose rate and queue are then lower bounds; null if none was seen.
+    #[serde(default)]
+    pub policer: Option<Policer>,
     /// True if the rates of single round trips differ by so much that one mean describes none of them;
     /// `rate_bps` is then nearer to the low ones, at which most waits. Continuations follow the rate over
     /// time.
@@ -192,7 +206,15 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     };
     let link = queue::Link { rate: busy.rate, varies, base: base_rtt_s.value, late: jitter.mean, slot };
     let noise = busy.rate * (slot / 2.0 + jitter.variance.sqrt()) + flow.packet;
-    let queue = queue::find(&flow, &link, noise);
+    let policer = policer::find(&flow);
+    let mut queue = queue::find(&flow, &link, noise);
+    if policer.is_some() {
+        // Its losses are neither the queue's nor random, and it let no more through than its rate.
+        (queue.loss, queue.random_drop, queue.bytes.high) = (None, None, None);
+        busy.full = false;
+        notes
+            .push("a policer limited the sender, so that rate and queue of the link are lower bounds".into());
+    }
     let lost = queue.loss.as_ref().map_or(0.0, |l| l.value);
     let first_delay_s = (changes.is_some() && slot == 0.0)
         .then(|| first_delay(&flow, f.iw.0 as f64 * flow.packet / f.mss.0 as f64))
@@ -215,6 +237,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         queue_bytes: queue.bytes,
         random_drop: queue.random_drop,
         loss: queue.loss,
+        policer,
         notes,
     })
 }

@@ -16,6 +16,14 @@ const CLEAN: f64 = 0.3;
 const ALIKE: f64 = 0.12;
 /// Standing delay from which the link counts as full, in least RTTs and in packets.
 const FULL: (f64, f64) = (0.02, 4.0);
+/// By how much, as a share, the greatest rate of the intervals exceeds that of a link that gives them all.
+const GREATEST: f64 = 0.03;
+/// Intervals with so much of the least flight of the busy ones in flight, or more, show how the rate answers to the
+/// flight, if their flights differ by so much, as a logarithm.
+const LARGE: f64 = 0.9;
+const SPREAD: f64 = 0.08;
+/// A rate that grows with this power of the flight, or more, is that of the sender's window.
+const FOLLOWS: f64 = 0.6;
 /// Deviation of the rate, as a share, from which it counts as varying.
 const VARIES: f64 = 0.04;
 
@@ -26,6 +34,8 @@ struct Interval {
     acks: (usize, usize),
     seconds: f64,
     rate: f64,
+    /// What was in flight in the mean of its ACKs, bytes.
+    flight: f64,
     /// The least RTT in it above the transfer's least.
     standing: f64,
     /// False if repairs of losses were under way: SACK blocks report some of what arrives then, and the rest
@@ -52,8 +62,34 @@ pub(super) struct Busy {
     pub(super) full: bool,
 }
 
+/// What was in flight when each ACK came: sent for the first time, and not delivered, bytes.
+fn flights(flow: &Flow) -> Vec<f64> {
+    let (mut sends, mut sent) = (flow.sends.iter().filter(|s| !s.again).peekable(), 0.0);
+    let at = |a: &super::flow::Acked| {
+        while let Some(s) = sends.next_if(|s| s.at < a.at) {
+            sent += s.bytes;
+        }
+        sent - a.delivered
+    };
+    flow.acks.iter().map(at).collect()
+}
+
+/// True if the rate grew with what was in flight: then the window limited the sender, and a longer RTT was no
+/// queue. Unknown, and false, if the flights hardly differ.
+fn follows(all: &[Interval], busy: &[Interval]) -> bool {
+    let least = busy.iter().map(|i| i.flight).fold(f64::INFINITY, f64::min);
+    let large = all.iter().filter(|i| i.clean && i.flight > 0.0 && i.flight >= least * LARGE);
+    let logs: Vec<(f64, f64)> = large.map(|i| (libm::log(i.flight), libm::log(i.rate))).collect();
+    let n = logs.len() as f64;
+    let (x, y) = (logs.iter().map(|l| l.0).sum::<f64>() / n, logs.iter().map(|l| l.1).sum::<f64>() / n);
+    let squares: f64 = logs.iter().map(|l| (l.0 - x).powi(2)).sum();
+    let power = logs.iter().map(|l| (l.0 - x) * (l.1 - y)).sum::<f64>() / squares;
+    logs.len() >= ENOUGH && (squares / n).sqrt() > SPREAD && power > FOLLOWS
+}
+
 fn intervals(flow: &Flow, width: f64) -> Vec<Interval> {
     let (acks, mut all) = (&flow.acks, Vec::new());
+    let flights = flights(flow);
     // Time, and bytes retransmitted up to it.
     let mut repairs = vec![(f64::NEG_INFINITY, 0.0)];
     for s in flow.sends.iter().filter(|s| s.again) {
@@ -74,7 +110,15 @@ fn intervals(flow: &Flow, width: f64) -> Vec<Interval> {
             let rate = (acks[to].delivered - acks[from].delivered) / seconds;
             let repairs = repaired(acks[to].at) - repaired(acks[from].at - 1.5 * least);
             let clean = repairs < REPAIRS * rate * seconds;
-            all.push(Interval { acks: (from, to), seconds, rate, standing: least - flow.least, clean });
+            let flight = flights[from + 1..=to].iter().sum::<f64>() / (to - from) as f64;
+            all.push(Interval {
+                acks: (from, to),
+                seconds,
+                rate,
+                flight,
+                standing: least - flow.least,
+                clean,
+            });
         }
         from = to;
     }
@@ -112,14 +156,18 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
         (i.iter().map(|i| i.rate * i.seconds).sum::<f64>() / seconds, seconds)
     };
     let (rate, seconds) = of(&busy);
-    let full = most > FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot;
+    let full = most > FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot && !follows(&all, &busy);
+    // A single long RTT may be a wave, if more was delivered without it.
+    let highest = all.iter().map(|i| i.rate).fold(0.0, f64::max);
+    let full = full && (busy.len() >= ENOUGH || highest < rate * (1.0 + ALIKE));
     if !full {
         let best = all.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
         return Some(Busy {
             runs: vec![best.acks],
             rate: best.rate,
             seconds: best.seconds,
-            deviation: 0.0,
+            // The ends of the interval are known to a packet each, and the greatest of many rates is too great.
+            deviation: (2.0 * flow.packet / (best.rate * best.seconds) + GREATEST).min(1.0),
             intervals: 1,
             repairs: false,
             most: best.rate,
@@ -153,7 +201,7 @@ impl Busy {
         if !self.full {
             return Estimate {
                 value,
-                low: value,
+                low: value * (1.0 - self.deviation),
                 high: None,
                 basis: "no queue stood: the greatest rate that was delivered over one interval".into(),
             };

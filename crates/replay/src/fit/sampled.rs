@@ -221,6 +221,7 @@ pub fn fit(s: &Series) -> Result<(FittedPath, Course), String> {
         first_delay_s: None,
         queue_bytes,
         random_drop: None,
+        policer: None,
         loss: None,
         notes,
     };

@@ -4,7 +4,7 @@ use super::{Estimate, FittedPath};
 use std::fmt::Write as _;
 
 /// Keys of a path file in the order in which they are written.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "rate",
     "rate_vary",
     "rate_vary_period",
@@ -16,6 +16,7 @@ const KEYS: [&str; 11] = [
     "queue",
     "random_drop",
     "loss",
+    "policer",
 ];
 
 /// Keys of which a rate over time takes the place.
@@ -47,7 +48,7 @@ fn number(key: &str, value: f64) -> String {
 /// An estimate in words: its interval and what it rests on.
 fn words(key: &str, e: &Estimate) -> String {
     let unit = |v: f64| match key {
-        "rate" => format!("{:.3} Mbit/s", v / 1e6),
+        "rate" | "policer" => format!("{:.3} Mbit/s", v / 1e6),
         "rate_vary" | "loss" => format!("{:.3} %", v * 100.0),
         "queue" | "random_drop" => format!("{:.1} kB", v / 1e3),
         _ => format!("{:.3} ms", v * 1e3),
@@ -74,6 +75,11 @@ fn value(p: &FittedPath, key: &str) -> Option<(String, Vec<Estimate>)> {
         "random_drop" => p.random_drop.as_ref().map(|d| {
             let text = format!("{}@{}", number("loss", d.share.value), number("queue", d.above_bytes.value));
             (text, vec![d.above_bytes.clone()])
+        }),
+        "policer" => p.policer.as_ref().map(|b| {
+            let burst = number("queue", b.burst_bytes.value);
+            let text = format!("rate={} burst={burst}", number("rate", b.rate_bps.value));
+            (text, vec![b.rate_bps.clone()])
         }),
         _ => p.loss.as_ref().map(one),
     }
@@ -103,7 +109,10 @@ impl FittedPath {
     }
 
     fn pairs(&self, value: Value) -> String {
-        let pairs = KEYS.iter().filter_map(|key| Some(format!("{key}={}", value(self, key)?.0)));
+        let written = |key: &str, text: String| {
+            if text.contains(' ') { format!("{key}=\"{text}\"") } else { format!("{key}={text}") }
+        };
+        let pairs = KEYS.iter().filter_map(|key| Some(written(key, value(self, key)?.0)));
         pairs.collect::<Vec<_>>().join(" ")
     }
 }
@@ -183,7 +192,8 @@ fn file(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
         let value: Value = if traces.is_empty() { value } else { beside_rate };
         let of = |p: &&Fitted| value(&p.path, key);
         let values: Vec<_> = paths.iter().map(of).collect();
-        if values.iter().all(Option::is_none) {
+        // A bucket cannot be drawn.
+        if values.iter().all(Option::is_none) || key == "policer" && values.len() > 1 {
             continue;
         }
         for (p, found) in paths.iter().zip(&values) {
