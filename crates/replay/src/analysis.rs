@@ -2,6 +2,7 @@
 //! have done.
 
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
+use crate::filled::{Filling, Seen};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
@@ -122,6 +123,11 @@ pub struct Analysis {
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
     infer: Inference,
+    filling: Filling,
+    /// True if losses were being repaired when the round trip began.
+    recovering: bool,
+    /// The least RTT sample of the round trip.
+    least_rtt: Option<Span>,
     /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first,
     /// since the whole first flight may be one super-segment.
     round: Option<(Instant, Option<Mark>)>,
@@ -166,6 +172,9 @@ impl Analysis {
             observers: Vec::new(),
             finished: Vec::new(),
             infer: Inference::default(),
+            filling: Filling::default(),
+            recovering: false,
+            least_rtt: None,
             round: None,
             peak: Bytes::ZERO,
             peak_before: Bytes::ZERO,
@@ -307,6 +316,7 @@ impl Analysis {
                 self.latency.add(f.now, rtt - least, least);
             }
             (self.rtt, self.min_rtt) = (rtt, Some(least));
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |l| l.min(rtt)));
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
         if a.delivered > Bytes::ZERO {
@@ -374,7 +384,18 @@ impl Analysis {
         } else {
             LimitedBy::Cwnd
         };
-        self.infer.on_round(&Round { start, peak: self.peak, limited_by }, f.mss);
+        let recovering = self.recovering || f.in_recovery;
+        self.infer.on_round(&Round { start, peak: self.peak, limited_by, recovering }, f.mss);
+        let usable = limited_by == LimitedBy::Cwnd && !recovering;
+        self.filling.add(Seen {
+            start,
+            end: f.now,
+            flight: self.peak,
+            delivered: f.delivered,
+            least_rtt: self.least_rtt.take().unwrap_or_default(),
+            usable,
+        });
+        self.recovering = f.in_recovery;
         if limited_by != LimitedBy::Cwnd {
             self.limited(limited_by, start, f.now);
         }
@@ -489,7 +510,9 @@ impl Analysis {
         let (mss, epoch) = (self.setup.mss, self.epoch());
         // The last round trip of a transfer is application-limited.
         if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
-            self.infer.on_round(&Round { start, peak: self.peak, limited_by: LimitedBy::Application }, mss);
+            let limited_by = LimitedBy::Application;
+            let recovering = self.recovering;
+            self.infer.on_round(&Round { start, peak: self.peak, limited_by, recovering }, mss);
         }
         let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
         let rates = self.throughput.rates(min_rtt);
@@ -513,8 +536,9 @@ impl Analysis {
         let more = bdp.and_then(|b| self.infer.first_above(b));
         let stated = recorded.is_some();
         let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
+        let full_at_exit = observed.ok().and_then(|f| self.filling.at_exit(f.at, f.cwnd));
         let certain = match observed {
-            Ok(exit) => stated || self.infer.is_certain(exit, mss),
+            Ok(exit) => stated || self.infer.is_certain(exit, mss) && full_at_exit.is_some_and(|f| f.certain),
             // An exit in the last round trip leaves no trace.
             Err(why) => why == NoExit::StillGrowing && stated,
         };
@@ -526,7 +550,10 @@ impl Analysis {
                 Evidence::GrowthStopped => by_then(more),
                 _ => by_then(filled),
             };
-            estimate.class(f.at, full, f.evidence.is_congestion())
+            match full_at_exit {
+                Some(found) => estimate.class_if(f.at, found.full, f.evidence.is_congestion()),
+                None => estimate.class(f.at, full, f.evidence.is_congestion()),
+            }
         });
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
@@ -549,7 +576,11 @@ impl Analysis {
             certain,
             class: class.unwrap_or(Class::None),
             heuristic: estimate.heuristic(),
-            capacity: estimate.capacity(),
+            // An exit of a path that was not full refutes an earlier time.
+            capacity: estimate.capacity().filter(|c| {
+                let refuted = full_at_exit.is_some_and(|f| !f.full) && observed.is_ok_and(|e| *c <= e.at);
+                !refuted
+            }),
             by_latency: self.latency.capacity,
             by_throughput,
             median_bps: median.map(|m| m * 8.0),
@@ -599,7 +630,7 @@ pub struct Findings {
     pub class: Class,
     /// The heuristic that gives `capacity`: `latency` or `throughput`.
     pub heuristic: &'static str,
-    /// When the path was full, by that heuristic.
+    /// When the path was full, by that heuristic; `None` as well if the exit shows that it was not.
     pub capacity: Option<Instant>,
     /// When the path was full, by delay.
     pub by_latency: Option<Instant>,

@@ -170,9 +170,14 @@ impl CapacityEstimate {
     /// Class of an exit. The path was full by then if the delay shows it, or if a BDP was in flight (`full`),
     /// which is the simulator's criterion.
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
-        let ended = Ended { at, by_congestion: by_loss };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
-        measured::class(Some(ended), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
+        self.class_if(at, full || by_delay, by_loss)
+    }
+
+    /// Class of an exit if it is known whether the path was full by then.
+    pub fn class_if(&self, at: Instant, full: bool, by_loss: bool) -> Class {
+        let ended = Ended { at, by_congestion: by_loss };
+        measured::class(Some(ended), full.then_some(Instant::ZERO), self.first_loss)
     }
 }
 

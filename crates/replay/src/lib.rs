@@ -130,6 +130,7 @@ pub mod continued;
 pub mod counters;
 pub mod error;
 pub mod events;
+mod filled;
 pub mod fit;
 pub mod flent;
 pub mod folder;

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 const TIMER: Span = Span::millis(200);
 /// A hole filled within the minimum RTT divided by this was reordering, not a retransmission.
 const REORDER: u64 = 4;
+/// At the receiver within this many quarters of it: the sender learns of the hole from an ACK, and a retransmission
+/// arrives a round trip after that.
+const REORDER_AT_RECEIVER: u64 = 3;
 
 /// Without an RTT, how soon after a packet nothing else is taken for its second capture: retransmission timers
 /// are longer (RFC 8985 §7.2 has 10 ms for its shortest).
@@ -38,7 +41,7 @@ struct SentRange {
     bytes: u32,
     inflight: u32,
     lost: u32,
-    /// The timestamp value of its newest transmission, if `timestamps`.
+    /// The timestamp value of its newest transmission, if `timestamps`; of a hole that of the packet beyond it.
     timestamp: u32,
     timestamps: bool,
     /// The identification of its newest transmission; 0 if it has none.
@@ -306,7 +309,7 @@ impl Sender {
         }
         if d.from > self.max {
             let len = d.from - self.max;
-            self.push(self.max, d.from, now, None, Some(d.captured));
+            self.push(self.max, d.from, now, d.timestamp, Some(d.captured));
             self.counters.unseen += len;
             if let Some(log) = self.analysis.packets() {
                 log.lost(d.from - len, d.from);
@@ -426,8 +429,11 @@ impl Sender {
             return;
         }
         let i = self.ranges.partition_point(|p| p.upto <= d.from);
-        let mut holes = None;
+        let (mut holes, mut overtaken) = (None, false);
         for p in self.ranges.iter_mut().skip(i).take_while(|p| p.from < upto) {
+            // Sent no later than the packet beyond the hole.
+            let older = |t| p.timestamps && !before(p.timestamp, t);
+            overtaken = self.receiver && p.is_hole() && d.timestamp.is_some_and(older);
             (p.timestamp, p.timestamps) = (d.timestamp.unwrap_or(0), d.timestamp.is_some());
             (p.at, p.id) = (now, d.id);
             if p.is_hole() {
@@ -442,8 +448,9 @@ impl Sender {
         self.sent_total += Bytes(upto - d.from);
         if let Some(found) = holes {
             self.counters.unseen = self.counters.unseen.saturating_sub(upto - d.from);
-            let soon = self.facts.min_rtt.unwrap_or(Span::millis(10)) / REORDER;
-            if d.captured.since(found) < soon {
+            let quarters = if self.receiver { REORDER_AT_RECEIVER } else { 1 };
+            let soon = self.facts.min_rtt.unwrap_or(Span::millis(10)) * quarters / REORDER;
+            if overtaken || d.captured.since(found) < soon {
                 self.counters.reordered += n;
                 if let Some(log) = self.analysis.packets() {
                     log.arrived(d.from, upto);
@@ -495,6 +502,20 @@ impl Sender {
         self.facts.lost += lost;
         let c = Congestion::new(signal, true, Sent::default()).losing(lost, 1);
         self.analysis.loss(&self.facts, &c);
+    }
+
+    /// What seemed lost is acknowledged, and the sender has sent nothing again: it was late. What was not captured may
+    /// have been sent again.
+    fn filled(&mut self) {
+        let Some(e) = self.episode.as_mut().filter(|e| e.open && e.retransmitted == 0) else { return };
+        if self.counters.unseen > 0 {
+            return;
+        }
+        e.open = false;
+        self.facts.in_recovery = false;
+        if std::mem::take(&mut e.first) {
+            self.analysis.undone(&self.facts);
+        }
     }
 
     /// `n` packets were retransmitted needlessly.
@@ -595,6 +616,7 @@ impl Sender {
             self.spurious(spurious);
         }
         if advanced > 0 {
+            self.filled();
             self.duplicates = 0;
         } else if duplicate && spurious == 0 && (r.sacks == 0 || arrived > 0) {
             // With SACK, one that tells of something new (RFC 6675 §2).

@@ -495,6 +495,8 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         t.certain &= way.vantage == Vantage::Sender || findings.observed.is_ok_and(of_loss);
         t.unseen_bytes = Some(n.unseen);
         t.super_segment = Some(n.super_segment.max(1));
+        // What was not captured may have been a retransmission.
+        t.certain &= n.unseen == 0 || way.vantage == Vantage::Receiver;
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
         t.caveats = caveats(c, from, &n, findings.no_path);
         if t.mostly_uncaptured() {

@@ -62,6 +62,8 @@ pub struct Round {
     pub peak: Bytes,
     /// What limited the sender.
     pub limited_by: LimitedBy,
+    /// True if losses were being repaired when it ended.
+    pub recovering: bool,
 }
 
 /// The evidence for an exit.
@@ -172,7 +174,7 @@ impl NoExit {
 }
 
 /// The first loss, timeout or mark.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 struct Loss {
     exit: ExitEstimate,
     /// An exit shortly before it.
@@ -181,14 +183,50 @@ struct Loss {
     grew_until: bool,
     /// True if the window was measured by its retransmission.
     measured: bool,
+    /// What was known when it was detected.
+    flight: Flight,
+    rounds: Rounds,
+    /// True if the window fell after it, and if that was at once.
+    fell: bool,
+    at_once: bool,
+    /// Since the window fell: the newest window; for how many round trips in a row it did nothing but what congestion
+    /// avoidance does, and in how many of them it grew.
+    low: Bytes,
+    steady: u32,
+    climbed: u32,
+    /// Round trips since, and those of them that show the window: cwnd limited them, and nothing was repaired.
+    after: u32,
+    shown: u32,
 }
+
+/// A window that is less than so many percent of the one before the loss has fallen. CUBIC leaves 70, the
+/// least reduction known 85 (RFC 8511, ABE).
+const LESS: u64 = 90;
+/// One that is more than so many percent of it, and so many segments, in one of the `RESPONSE` round trips
+/// after the loss has not: what a loss has ended does not grow by a quarter in this time.
+const MORE: u64 = 125;
+const MORE_LEAST: u64 = 4;
+/// Round trips after a loss in which the window shows what the sender made of it.
+const RESPONSE: u32 = 6;
+/// Round trips in which a window that the loss reduced is seen to fall. BBR goes on for some round trips before it
+/// leaves its startup.
+const AT_ONCE: u32 = 3;
+/// Round trips after a loss that are followed, for how many of them the window must do what congestion avoidance
+/// does, and how often it must grow. What BBR has in flight falls and grows by a quarter in every eight.
+const FOLLOWED: u32 = 24;
+const STEADY: u32 = 8;
+const CLIMBED: u32 = 2;
+/// Round trips that show the window, of which none is lower: the sender made nothing of the loss.
+const UNMOVED: u32 = 3;
 
 /// Finds the end of slow start.
 #[derive(Clone, Debug, Default)]
 pub struct Inference {
     flight: Flight,
     rounds: Rounds,
-    loss: Option<Loss>,
+    loss: Option<Box<Loss>>,
+    /// True if the window did not fall after a loss, so that this was no exit.
+    ignored: bool,
 }
 
 impl Inference {
@@ -203,7 +241,7 @@ impl Inference {
 
     /// `bytes` more are acknowledged and allow new data to be sent.
     pub fn on_ack(&mut self, at: Instant, bytes: Bytes) {
-        if self.loss.is_none() && !self.decided() {
+        if !self.decided() {
             self.flight.on_ack(at, bytes);
         }
     }
@@ -211,18 +249,27 @@ impl Inference {
     /// A loss was detected. `limited`: the sender could send nothing new by then for lack of data or of
     /// receive window, so that its window does not show.
     pub fn on_loss(&mut self, at: Instant, evidence: Evidence, limited: bool) {
-        if self.loss.is_some() {
+        if self.loss.is_some() || self.decided() {
             return;
         }
         let cwnd = self.flight.most.max(self.rounds.best);
-        self.loss = Some(Loss {
+        self.loss = Some(Box::new(Loss {
             exit: ExitEstimate { at, cwnd, evidence },
             before: self.flight.exit_before_loss(at, cwnd),
             grew_until: !limited
                 && !self.rounds.is_unused()
                 && self.flight.grows(self.flight.acked) == Some(true),
             measured: false,
-        });
+            flight: self.flight.clone(),
+            rounds: self.rounds.clone(),
+            fell: false,
+            at_once: false,
+            low: Bytes::ZERO,
+            steady: 0,
+            climbed: 0,
+            after: 0,
+            shown: 0,
+        }));
     }
 
     /// This much was in flight when the sender detected the first loss, as its retransmission shows.
@@ -239,8 +286,13 @@ impl Inference {
 
     /// A round trip is complete.
     pub fn on_round(&mut self, round: &Round, mss: Bytes) {
-        if self.loss.is_none() {
-            self.rounds.on_round(round, &self.flight, mss);
+        if self.loss.as_ref().is_some_and(|l| l.is_settled()) {
+            return;
+        }
+        self.rounds.on_round(round, &self.flight, mss);
+        if self.loss.as_mut().is_some_and(|l| !l.is_exit(round, mss)) {
+            self.loss = None;
+            self.ignored = true;
         }
     }
 
@@ -256,27 +308,79 @@ impl Inference {
 
     /// True if nothing can change the result any more.
     pub fn decided(&self) -> bool {
-        self.rounds.decided()
+        match &self.loss {
+            Some(loss) => loss.is_settled(),
+            None => self.rounds.decided(),
+        }
     }
 
     /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule
-    /// had ended slow start before. Growth that stopped: it had been fast, and after it the window grew as in
-    /// congestion avoidance; data that an application or a buffer limits would not.
+    /// had ended slow start before, and the window fell. Growth that stopped: it had been fast, and after it
+    /// the window grew as in congestion avoidance; data that an application or a buffer limits would not.
     pub fn is_certain(&self, exit: ExitEstimate, mss: Bytes) -> bool {
-        match exit.evidence {
-            Evidence::GrowthStopped => self.rounds.is_certain(mss),
-            Evidence::Mark => true,
-            _ => self.loss.is_some_and(|l| l.grew_until) && !self.rounds.is_doubtful(),
+        match (exit.evidence, &self.loss) {
+            (Evidence::GrowthStopped, loss) => {
+                !self.ignored && loss.as_ref().map_or(&self.rounds, |l| &l.rounds).is_certain(mss)
+            }
+            (Evidence::Mark, Some(l)) => l.is_avoidance(),
+            (_, Some(l)) => l.grew_until && l.is_avoidance() && !l.rounds.is_doubtful() && !self.ignored,
+            (_, None) => false,
         }
     }
 
     /// Returns the exit, or why none is reported.
     pub fn result(&mut self, mss: Bytes) -> Result<ExitEstimate, NoExit> {
-        let before_loss = self.loss.and_then(|l| l.before);
-        let found = self.rounds.finish(&self.flight, self.loss.is_some(), before_loss, mss)?;
+        let Some(loss) = &mut self.loss else {
+            let found = self.rounds.finish(&self.flight, false, None, mss)?;
+            return found.ok_or_else(|| self.rounds.why_none(&self.flight));
+        };
+        let found = loss.rounds.finish(&loss.flight, true, loss.before, mss)?;
         // A loss of a sender that is mostly application-limited does not show its window.
-        let loss = self.loss.filter(|_| !self.rounds.mostly_application());
-        found.or(loss.map(|l| l.exit)).ok_or_else(|| self.rounds.why_none(&self.flight))
+        let shown = !loss.rounds.mostly_application();
+        found.or(shown.then_some(loss.exit)).ok_or_else(|| loss.rounds.why_none(&loss.flight))
+    }
+}
+
+impl Loss {
+    /// True if nothing shows any more that it was no exit.
+    fn is_settled(&self) -> bool {
+        self.fell && self.after >= FOLLOWED
+    }
+
+    /// True if the window fell at once, and then grew as in congestion avoidance.
+    fn is_avoidance(&self) -> bool {
+        self.at_once && self.steady >= STEADY && self.climbed >= CLIMBED
+    }
+
+    /// False if this round trip shows that slow start did not end with the loss: the window did not fall.
+    fn is_exit(&mut self, round: &Round, mss: Bytes) -> bool {
+        self.after += 1;
+        // The first holds what was sent before.
+        let shows = self.after > 1 && round.limited_by == LimitedBy::Cwnd;
+        if !shows {
+            return true;
+        }
+        let window = self.exit.cwnd;
+        let less = round.peak < window.scale(LESS, 100);
+        self.at_once |= less && self.after <= AT_ONCE;
+        if round.peak > window.scale(MORE, 100).max(window + mss * MORE_LEAST) && self.after <= RESPONSE {
+            return false;
+        }
+        if round.recovering {
+            return true;
+        }
+        self.shown += 1;
+        self.fell |= less;
+        if less {
+            let most = self.low + self.low.scale(rounds::FLAT, 100).max(mss * rounds::FLAT_LEAST);
+            if !self.is_avoidance() {
+                let as_before = round.peak + mss >= self.low && round.peak <= most;
+                self.climbed = if as_before { self.climbed + u32::from(round.peak > self.low) } else { 0 };
+                self.steady = if as_before { self.steady + 1 } else { 0 };
+            }
+            self.low = round.peak;
+        }
+        self.fell || self.shown < UNMOVED
     }
 }
 
@@ -297,7 +401,10 @@ mod tests {
         for (n, peak) in peaks.iter().enumerate() {
             let start = Instant(n as u64 * 100_000_000);
             i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, MSS, Span::millis(100), MSS);
-            i.on_round(&Round { start, peak: MSS * *peak, limited_by: LimitedBy::Cwnd }, MSS);
+            i.on_round(
+                &Round { start, peak: MSS * *peak, limited_by: LimitedBy::Cwnd, recovering: false },
+                MSS,
+            );
         }
         i
     }
@@ -363,7 +470,12 @@ mod tests {
         // If the receive window limited the sender until then, the exit may be hidden by it.
         let mut limited_by = before;
         limited_by.on_round(
-            &Round { start: Instant(400_000_000), peak: MSS * 100, limited_by: LimitedBy::ReceiveWindow },
+            &Round {
+                start: Instant(400_000_000),
+                peak: MSS * 100,
+                limited_by: LimitedBy::ReceiveWindow,
+                recovering: false,
+            },
             MSS,
         );
         assert_eq!(slope_before_a_loss(limited_by, 200, 0), Err(NoExit::PeerLimited));
@@ -391,7 +503,12 @@ mod tests {
         let over = |peaks: &[u64]| {
             let mut i = rounds(peaks);
             i.on_round(
-                &Round { start: Instant(1 << 30), peak: MSS * 10, limited_by: LimitedBy::Application },
+                &Round {
+                    start: Instant(1 << 30),
+                    peak: MSS * 10,
+                    limited_by: LimitedBy::Application,
+                    recovering: false,
+                },
                 MSS,
             );
             i.result(MSS).map(|f| f.cwnd)
@@ -409,7 +526,7 @@ mod tests {
             let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * peak);
             let limited_by = if n < 36 { LimitedBy::Application } else { LimitedBy::Cwnd };
             i.on_sent(start, peak, MSS, Span::millis(100), MSS);
-            i.on_round(&Round { start, peak, limited_by }, MSS);
+            i.on_round(&Round { start, peak, limited_by, recovering: false }, MSS);
         }
         assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
     }
@@ -421,7 +538,7 @@ mod tests {
             let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * *peak);
             let limited_by = if *application { LimitedBy::Application } else { LimitedBy::Cwnd };
             i.on_sent(Instant(start.0 + 50_000_000), peak, MSS, Span::millis(100), MSS);
-            i.on_round(&Round { start, peak, limited_by }, MSS);
+            i.on_round(&Round { start, peak, limited_by, recovering: false }, MSS);
         }
         i
     }
@@ -449,7 +566,12 @@ mod tests {
     fn the_rest_of_the_data_is_acknowledged_in_round_trips_that_show_nothing() {
         let mut i = limited(&[(10, false), (20, false), (36, false), (37, false), (37, true)]);
         i.on_round(
-            &Round { start: Instant(500_000_000), peak: MSS * 20, limited_by: LimitedBy::Application },
+            &Round {
+                start: Instant(500_000_000),
+                peak: MSS * 20,
+                limited_by: LimitedBy::Application,
+                recovering: false,
+            },
             MSS,
         );
         assert_eq!(i.result(MSS).map(|e| e.cwnd), Ok(MSS * 36));
@@ -537,7 +659,10 @@ mod tests {
                     if segments < 144.0 { (segments + 1.0, ns) } else { (segments + 0.05, exit) };
                 i.on_sent(Instant(ns as u64), MSS * segments as u64, MSS, Span::millis(100), MSS);
             }
-            i.on_round(&Round { start, peak: MSS * segments as u64, limited_by: LimitedBy::Cwnd }, MSS);
+            i.on_round(
+                &Round { start, peak: MSS * segments as u64, limited_by: LimitedBy::Cwnd, recovering: false },
+                MSS,
+            );
         }
         let found = i.result(MSS).expect("an exit");
         assert!((found.at.0 as f64 - exit).abs() < 2e7, "{found:?}, expected {exit}");
@@ -547,7 +672,12 @@ mod tests {
     fn an_application_limited_sender_has_no_exit() {
         let mut i = Inference::default();
         for n in 0..9 {
-            let round = Round { start: Instant(n), peak: MSS * 3, limited_by: LimitedBy::Application };
+            let round = Round {
+                start: Instant(n),
+                peak: MSS * 3,
+                limited_by: LimitedBy::Application,
+                recovering: false,
+            };
             i.on_round(&round, MSS);
         }
         assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));

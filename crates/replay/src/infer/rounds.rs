@@ -2,7 +2,7 @@
 //! move it from one to another.
 
 use super::flight::Flight;
-use super::{Evidence, ExitEstimate, LimitedBy, NoExit, Round, tolerance};
+use super::{Evidence, ExitEstimate, LESS, LimitedBy, NoExit, Round, tolerance};
 use slowstart::units::{Bytes, Instant};
 
 /// Growth per round trip, in percent, up to which a round trip counts as flat, and the same as a minimum
@@ -10,7 +10,7 @@ use slowstart::units::{Bytes, Instant};
 /// 9406) grows by a quarter; congestion avoidance by a segment or two, CUBIC by 5 % while it knows no maximum
 /// (`tcp_cubic.c`).
 pub(crate) const FLAT: u64 = 9;
-const FLAT_LEAST: u64 = 3;
+pub(super) const FLAT_LEAST: u64 = 3;
 /// Growth, in percent, that one of the two round trips before an exit must have had: less than the quarter of
 /// conservative slow start. Limited slow start (RFC 3742), which adds 50 segments per round trip, slows
 /// gradually and has no such step.
@@ -396,7 +396,9 @@ impl Rounds {
     /// True if the exit of [`Rounds::finish`] is certain.
     pub(super) fn is_certain(&self, mss: Bytes) -> bool {
         let Phase::Left(left) = &self.phase else { return false };
-        left.seen_before && !left.interrupted && still(&left.peaks, mss) == Some(false)
+        // A window that falls without a loss may have been in a later phase of its startup (BBR).
+        let fell = left.halved || left.peaks.iter().any(|p| *p < left.exit.cwnd.scale(LESS, 100));
+        left.seen_before && !left.interrupted && !fell && still(&left.peaks, mss) == Some(false)
     }
 
     /// Why there is neither an exit nor a loss.

@@ -1,0 +1,184 @@
+//! Whether the path was full when slow start ended: a queue stands only if delivery no longer rises with what is
+//! in flight.
+//!
+//! Delay alone does not show it. A wave, jitter or another route raise the RTT of a path that is empty, and the
+//! rate still follows the flight; a full link delivers the same for any flight.
+
+use slowstart::units::{Bytes, Instant, Span};
+
+/// Round trips that are kept: slow start ends in one of the first twenty, and the others show how the rate
+/// answers to the flight after it.
+const KEPT: usize = 256;
+/// Round trips before the exit, and after it, that are compared.
+const BEFORE: usize = 3;
+const AFTER: usize = 24;
+/// Round trips after the exit from which the answer of the rate to the flight is measured.
+const LEAST: usize = 4;
+/// By how much, as a logarithm, the flights of those round trips must differ at least.
+const SPREAD: f64 = 0.04;
+/// The rate answers to the flight with this power of it, or less, if the link is full, and with this or more if it
+/// is not.
+const SATURATED: f64 = 0.3;
+const FOLLOWS: f64 = 0.7;
+/// Errors of the power that are allowed for.
+const ERRORS: f64 = 3.0;
+/// A flight of so many times what the path holds has a queue; one of so much of it has none.
+const FULL: f64 = 1.1;
+const EMPTY: f64 = 0.8;
+/// A flight that fell by this factor, and for which the link was still full.
+const FELL: f64 = 1.25;
+/// Difference of two rates of a full link, and of two RTTs of an empty path.
+const ALIKE: f64 = 0.06;
+const SAME_RTT: f64 = 0.12;
+/// A rate that was never exceeded by more than this factor is the link's.
+const EXCEEDED: f64 = 1.15;
+/// A later rate above that at the exit by this factor shows that the path was not full.
+const HIGHER: f64 = 1.3;
+
+/// A completed round trip.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    /// The most in flight.
+    pub(crate) flight: Bytes,
+    /// Bytes delivered since the connection began.
+    pub(crate) delivered: Bytes,
+    /// The least RTT sample; zero if there was none.
+    pub(crate) least_rtt: Span,
+    /// True if cwnd limited it, and nothing was repaired.
+    pub(crate) usable: bool,
+}
+
+/// The round trips of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filling {
+    rounds: Vec<Seen>,
+    /// What had been delivered before the newest round trip began.
+    before: Bytes,
+}
+
+/// What was in flight in a round trip; the rate at which the next one delivered, bytes per second, and its least
+/// RTT, seconds.
+#[derive(Copy, Clone, Debug)]
+struct Carried {
+    flight: f64,
+    rate: f64,
+    rtt: f64,
+    usable: bool,
+}
+
+/// Whether the path was full at the exit.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Filled {
+    pub(crate) full: bool,
+    /// True if no other explanation fits.
+    pub(crate) certain: bool,
+}
+
+impl Filling {
+    /// A round trip is complete.
+    pub(crate) fn add(&mut self, round: Seen) {
+        if self.rounds.len() < KEPT {
+            self.rounds.push(Seen { delivered: round.delivered - self.before, ..round });
+        }
+        self.before = round.delivered;
+    }
+
+    fn carried(&self) -> Vec<Carried> {
+        let of = |pair: &[Seen]| {
+            let seconds = pair[1].end.since(pair[1].start).as_secs_f64().max(1e-9);
+            Carried {
+                flight: pair[0].flight.0.max(1) as f64,
+                rate: pair[1].delivered.0.max(1) as f64 / seconds,
+                rtt: pair[1].least_rtt.as_secs_f64(),
+                usable: pair[0].usable && pair[1].usable,
+            }
+        };
+        self.rounds.windows(2).map(of).collect()
+    }
+
+    /// Whether the path was full at an exit with this window; `None` if the round trips do not show it.
+    pub(crate) fn at_exit(&self, at: Instant, window: Bytes) -> Option<Filled> {
+        let all = self.carried();
+        let exit = self.rounds.iter().rposition(|r| r.start <= at)?.min(all.len().checked_sub(1)?);
+        judge(&all, exit, window.0 as f64)
+    }
+}
+
+/// The rate that the link has if the rate follows the flight up to it, with the least RTT `base`; infinite if it
+/// always follows.
+fn link(points: &[Carried], base: f64) -> f64 {
+    let off = |rate: f64| -> f64 {
+        points.iter().map(|p| libm::log(p.rate / (p.flight / base).min(rate)).abs()).sum()
+    };
+    let tried = points.iter().map(|p| p.rate).chain([f64::INFINITY]);
+    tried.min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(f64::INFINITY)
+}
+
+/// The power of the flight with which the rate grows, by least squares of the logarithms, and its standard error;
+/// `None` if the flights differ too little.
+fn power(points: &[Carried]) -> Option<(f64, f64)> {
+    let n = points.len() as f64;
+    let logs: Vec<(f64, f64)> = points.iter().map(|p| (libm::log(p.flight), libm::log(p.rate))).collect();
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));
+    let squares: f64 = logs.iter().map(|p| (p.0 - x).powi(2)).sum();
+    let (low, high) =
+        logs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |m, p| (m.0.min(p.0), m.1.max(p.0)));
+    if points.len() < LEAST || high - low < SPREAD {
+        return None;
+    }
+    let slope = logs.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / squares;
+    let left: f64 = logs.iter().map(|p| (p.1 - y - slope * (p.0 - x)).powi(2)).sum();
+    Some((slope, (left / (n - 2.0) / squares).sqrt()))
+}
+
+fn alike(a: f64, b: f64) -> bool {
+    libm::log(a / b).abs() <= ALIKE
+}
+
+fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
+    let after: Vec<Carried> = all[exit + 1..].iter().filter(|c| c.usable).copied().collect();
+    let soon = &after[..after.len().min(AFTER)];
+    let near: Vec<Carried> = all[exit.saturating_sub(BEFORE)..=exit].iter().chain(soon).copied().collect();
+    let rtts = || near.iter().map(|c| c.rtt).filter(|r| *r > 0.0);
+    let base = rtts().reduce(f64::min)?;
+    let rate = link(&near, base);
+    let filled = window / (rate * base);
+    let at_exit = all[exit];
+    let mut later: Vec<f64> = after.iter().map(|c| c.rate).collect();
+    later.sort_by(f64::total_cmp);
+    // Three round trips had it: one may be a burst of ACKs.
+    let highest = later.len().checked_sub(3).map_or(0.0, |i| later[i]);
+    // The path may have changed before the exit: what counts is that of the exit.
+    let since = soon.iter().map(|c| c.rtt).filter(|r| *r > 0.0).fold(at_exit.rtt, f64::min);
+    let risen = highest > at_exit.rate * HIGHER && at_exit.rtt < since * (1.0 + SAME_RTT);
+    let answer = power(soon);
+    // Of all round trips: a queue of others may stand all the time that is compared.
+    let least = all.iter().map(|c| c.rtt).filter(|r| *r > 0.0).fold(base, f64::min);
+    let full = filled >= FULL && highest <= rate * EXCEEDED && at_exit.rate >= rate * (1.0 - 2.0 * ALIKE);
+    if full {
+        let still = answer.is_some_and(|(power, error)| power + ERRORS * error < SATURATED)
+            && soon.iter().all(|c| alike(c.rate, rate));
+        // The flight fell, and the RTT with it: at the same rate, or down to that of the empty path.
+        let queued = near.iter().filter(|c| c.flight >= rate * base * FULL && alike(c.rate, rate)).count();
+        let with = |c: &&Carried| {
+            let same = c.flight >= rate * base && alike(c.rate, rate);
+            let none = c.flight < rate * base && c.rtt < base * (1.0 + SAME_RTT) && c.rate < rate * EXCEEDED;
+            c.flight * FELL < window && (same || none)
+        };
+        let fell = soon.iter().filter(with).count();
+        // Without a longer RTT nothing waited: a policer, or losses of another kind.
+        let waited = near.iter().any(|c| c.flight >= rate * base * FULL && c.rtt > base * (1.0 + SAME_RTT));
+        return Some(Filled { full, certain: waited && (still || queued >= 2 && fell >= 2) });
+    }
+    if risen {
+        let follows = |(power, error): (f64, f64)| {
+            power - ERRORS * error > FOLLOWS && power + ERRORS * error < 2.0 - FOLLOWS
+        };
+        let certain = answer.is_some_and(follows) && at_exit.rtt < least * (1.0 + SAME_RTT);
+        return Some(Filled { full: false, certain });
+    }
+    (filled <= EMPTY).then_some(Filled { full: false, certain: false })
+}
