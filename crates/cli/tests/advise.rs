@@ -68,6 +68,31 @@ fn where_hystart_leaves_too_early_another_is_advised() {
     assert!(said.contains(&format!("Try {instead} in a trial.")), "{said}");
 }
 
+/// The captures that are shipped: `slowstart compare "rate=2200kbit rtt=415ms vary=30ms vary_period=700ms queue=5bdp"
+/// --startup hystart --size 4MB --pcap`, and five with 200 kbit/s and 15 ms more each.
+#[test]
+fn the_samples_end_in_a_recommendation_with_its_trial() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/service");
+    let a = advice(&dir, &[]);
+    let instead = a["use_instead"].as_str().expect("not to stay with it");
+    assert!(a["commands"].to_string().contains(&format!("--arm {instead}:50%")), "{a}");
+    assert!(a["trial_connections"].as_u64().is_some(), "{a}");
+}
+
+/// Where hystart left early and no path was filled, no startup is advised but the trial that would decide.
+#[test]
+fn where_the_paths_are_unknown_a_trial_decides() {
+    let paths = vec![
+        "rate=40Mbit rtt=600ms vary=40ms vary_period=900ms queue=4bdp ack_aggregate=40ms"
+            .to_string();
+        6
+    ];
+    let a = advice(&captures("trial", "hystart", "6MB", &paths), &[]);
+    assert!(a["use_instead"].is_null() && a["none_because"].is_string(), "{a}");
+    assert!(a["verdict"].as_str().is_some_and(|v| v.contains("a trial of search would decide")), "{a}");
+    assert!(a["commands"].to_string().contains("--arm cubic:50% --arm search:50%"), "{a}");
+}
+
 /// Short paths with a short queue, where hystart finds the rate: nothing is gained.
 #[test]
 fn where_nothing_is_gained_the_advice_is_to_stay() {
@@ -86,7 +111,7 @@ fn material_without_full_paths_allows_no_advice() {
     let a = advice(&captures("none", "standard", "300kB", &paths), &[]);
     assert_eq!(a["recorded"]["never_full"], 7, "{a}");
     let why = a["none_because"].as_str().expect("a reason");
-    assert!(why.contains("no path whose transfer filled it"), "{why}");
+    assert!(why.contains("not enough data: 0 usable transfers, 6 needed"), "{why}");
     assert!(a["use_instead"].is_null());
 }
 

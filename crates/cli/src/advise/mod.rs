@@ -45,8 +45,17 @@ const INITIAL_WINDOWS: [u32; 5] = [10, 20, 32, 50, 100];
 const BROWSING: &str = "60s";
 /// More startups than this that agree equally often tell nothing.
 const TELLING: usize = 3;
-/// Shares of early exits that differ by more are unlike.
+/// Shares of early exits that differ by more contradict each other.
 const UNLIKE: f64 = 0.25;
+/// The share of exits that must be early, and the fewest exits, for a later exit to be worth a trial.
+const MOSTLY: f64 = 0.5;
+const FEWEST_EXITS: u64 = 4;
+/// The startup to try where exits are early and no simulation can say what a later one gains: it waits for a
+/// full path, whatever the delay does.
+const LATER: &str = "search";
+/// Captures packets without their payload. The port is that of the service.
+const CAPTURE: &str =
+    "tcpdump -i any -s 128 -w server.pcap 'tcp port 443'   # on the server, while users download";
 /// Share of intervals of a trial that may be wrong.
 const ALPHA: f64 = 0.05;
 
@@ -165,6 +174,29 @@ struct Advice {
     commands: Vec<String>,
 }
 
+impl Advice {
+    /// Of recordings that allow none: why, and the verdict.
+    fn without(recorded: Recorded, size_bytes: u64, why: String, verdict: String, sure: Vec<String>) -> Self {
+        Self {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            recorded,
+            in_use: String::new(),
+            use_instead: None,
+            none_because: Some(why),
+            size_bytes,
+            time_percent: None,
+            trial_connections: None,
+            initial_windows: Vec::new(),
+            largest_initial_window: None,
+            without_idle_restart_percent: None,
+            verdict,
+            sure,
+            commands: Vec::new(),
+        }
+    }
+}
+
 impl Advise {
     pub(crate) fn main(self) -> Result<()> {
         for (key, file) in [("--page", &self.page), ("--paths", &self.paths)] {
@@ -211,7 +243,7 @@ impl Advise {
         let terms = Terms { baseline: Some(&base), harm: &harm, ..Terms::default() };
         let decision = Decision::new(&rows, &terms);
         let advice = self.advice(recorded, &model, &decision, &base)?;
-        self.show(&advice, Some(&decision))?;
+        self.show(&advice, Some(&decision).filter(|_| advice.none_because.is_none()))?;
         if let Some(file) = &self.page {
             write_new(file, &page(&study, &rows, &harm, &base, &advice)).context("--page")?;
         }
@@ -254,39 +286,44 @@ impl Advise {
         Ok(recorded)
     }
 
-    /// The advice of material that allows none.
+    /// The advice of material that allows none. Where the recorded exits were too early, the trial that would
+    /// decide.
     fn none(&self, recorded: Recorded, size: u64) -> Advice {
-        let why = format!(
-            "found {} whose transfer filled it, expected {FEWEST_PATHS} or more",
-            match recorded.paths.len() {
-                0 => "no path".to_string(),
-                1 => "one path".to_string(),
-                n => format!("{n} paths"),
-            }
-        );
+        let usable = recorded.paths.len();
+        let s = if usable == 1 { "" } else { "s" };
+        let why = format!("not enough data: {usable} usable transfer{s}, {FEWEST_PATHS} needed");
         let sure = sure(&recorded);
+        let (early, exits) = recorded.early();
+        let trial = exits >= FEWEST_EXITS && early as f64 > MOSTLY * exits as f64 && self.in_use != LATER;
+        let verdict = if trial {
+            format!(
+                "These recordings allow no verdict ({why}), but {} of {} exits were too early: a trial of {LATER} would decide.",
+                number(early as f64),
+                number(exits as f64)
+            )
+        } else {
+            format!("These recordings allow no advice: {why}.")
+        };
         Advice {
-            schema: 1,
-            version: env!("CARGO_PKG_VERSION"),
             in_use: self.in_use.clone(),
-            use_instead: None,
-            verdict: format!("These recordings allow no advice: {why}."),
-            none_because: Some(why),
-            size_bytes: size,
-            time_percent: None,
-            trial_connections: None,
-            initial_windows: Vec::new(),
-            largest_initial_window: None,
-            without_idle_restart_percent: None,
-            commands: vec![
-                "tcpdump -i any -w server.pcap tcp   # on the server, while users download".to_string(),
-            ],
-            recorded,
-            sure,
+            commands: if trial { self.commands(LATER, None) } else { vec![CAPTURE.to_string()] },
+            ..Advice::without(recorded, size, why, verdict, sure)
         }
     }
 
     fn advice(&self, recorded: Recorded, model: &Model, d: &Decision, base: &str) -> Result<Advice> {
+        if let Some(why) = d.baseline().and_then(|s| contradiction(recorded.early(), &s.summary)) {
+            let sure = sure(&recorded);
+            // What the paths say is not believed; what they favour is what a trial is for.
+            let instead = recommended(d).filter(|label| *label != base).unwrap_or(LATER).to_string();
+            let verdict =
+                format!("These recordings allow no verdict: {why}. A trial of {instead} would decide.");
+            return Ok(Advice {
+                in_use: self.in_use.clone(),
+                commands: self.commands(&instead, None),
+                ..Advice::without(recorded, model.size, why, verdict, sure)
+            });
+        }
         // Better in something and certainly worse in nothing; what has a price is in the verdict, for the
         // user to weigh.
         let free = |label: &&str| {
@@ -309,7 +346,6 @@ impl Advise {
         });
         let (initial_windows, largest) = model.initial_windows(chosen)?;
         let mut sure = sure(&recorded);
-        sure.extend(d.baseline().and_then(|s| unlike(&recorded, &s.summary)));
         sure.extend(time.and_then(|t| match t.change {
             Change::NotShown { runs } => {
                 Some(format!("The difference is not certain: about {runs} transfers would show it."))
@@ -328,7 +364,7 @@ impl Advise {
             largest_initial_window: largest,
             without_idle_restart_percent: model.without_idle_restart(chosen)?.map(Effect::from),
             verdict: verdict(d),
-            commands: self.commands(use_instead.as_deref(), trial_connections),
+            commands: use_instead.as_deref().map_or(Vec::new(), |s| self.commands(s, trial_connections)),
             use_instead,
             recorded,
             sure,
@@ -336,8 +372,7 @@ impl Advise {
     }
 
     /// What to type next.
-    fn commands(&self, instead: Option<&str>, connections: Option<u64>) -> Vec<String> {
-        let Some(startup) = instead else { return Vec::new() };
+    fn commands(&self, startup: &str, connections: Option<u64>) -> Vec<String> {
         let cgroup = self.cgroup.display();
         // The kernel's own CUBIC is hystart.
         let now = if self.in_use == "hystart" { "cubic" } else { &self.in_use };
@@ -471,16 +506,15 @@ fn sure(r: &Recorded) -> Vec<String> {
     out
 }
 
-/// A sentence if the startup in use leaves the fitted paths otherwise than it was recorded.
-fn unlike(r: &Recorded, base: &Summary) -> Option<String> {
-    let (early, exits) = r.early();
-    let share = early as f64 / exits.max(1) as f64;
+/// Why the fitted paths are not those of the recordings: the startup in use leaves them otherwise than it was
+/// recorded. `early` is how many of how many recorded exits were too early.
+fn contradiction((early, exits): (u64, u64), base: &Summary) -> Option<String> {
     let simulated = base.rows.iter().filter(|row| row.class == Class::Early).count();
+    let share = early as f64 / exits.max(1) as f64;
     let differs = (share - simulated as f64 / base.rows.len() as f64).abs() > UNLIKE;
     (exits > 0 && differs).then(|| {
         format!(
-            "The paths do not show why it left as it did: too early in {} of {} recorded exits, and in {} of {} simulated. Take \
-             this as a hint.",
+            "too early were {} of {} recorded exits, and {} of {} on the paths fitted to them",
             number(early as f64),
             number(exits as f64),
             simulated,

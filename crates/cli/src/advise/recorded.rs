@@ -14,12 +14,13 @@ use slowstart_study::scenario;
 use slowstart_study::words::number;
 use std::collections::BTreeMap;
 
-/// Classes of least RTT, seconds.
-const BANDS: [(&str, f64); 4] = [
+/// Classes of least RTT, seconds. The last is of those whose RTT is not known.
+const BANDS: [(&str, f64); 5] = [
     ("below 30 ms", 0.03),
     ("30 to 100 ms", 0.1),
     ("100 to 300 ms", 0.3),
     ("300 ms and more", f64::INFINITY),
+    ("unknown", f64::NAN),
 ];
 /// An exit agrees with a startup's if both are within this many least RTTs: a window is seen once a round
 /// trip.
@@ -88,6 +89,11 @@ pub(super) struct Recorded {
     pub paths: Vec<(u64, Fitted)>,
 }
 
+/// The class of a least RTT in seconds, by its place among [`BANDS`].
+fn band(rtt_s: Option<f64>) -> usize {
+    rtt_s.and_then(|rtt| BANDS.iter().position(|(_, below)| rtt < *below)).unwrap_or(BANDS.len() - 1)
+}
+
 /// True if the startup's exit is the recorded one; `None` if that is not known.
 fn agrees(row: &Transfer, startup: &str) -> Option<bool> {
     let seen = row.exit.as_ref()?;
@@ -112,9 +118,7 @@ impl Recorded {
         if self.bands.is_empty() {
             self.bands = BANDS.map(|(rtt, _)| Band { rtt, ..Band::default() }).into();
         }
-        let rtt = row.min_rtt_s.or(row.handshake_rtt_s).unwrap_or(0.0);
-        let band = BANDS.iter().position(|(_, below)| rtt < *below).unwrap_or(BANDS.len() - 1);
-        let band = &mut self.bands[band];
+        let band = &mut self.bands[band(row.min_rtt_s.or(row.handshake_rtt_s))];
         band.transfers += 1;
         band.exits[row.class as usize] += 1;
         band.costs_s.extend(row.cost_s.filter(|_| row.class == ExitClass::Early));
@@ -184,5 +188,19 @@ impl Recorded {
         let mut alignments = vec![Align::Right; headers.len()];
         alignments[0] = Align::Left;
         Table { headers, rows, alignments }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_rtt_is_not_a_short_one() {
+        let name = |rtt| BANDS[band(rtt)].0;
+        assert_eq!(
+            [name(Some(0.0)), name(Some(0.3)), name(None)],
+            ["below 30 ms", "300 ms and more", "unknown"]
+        );
     }
 }
