@@ -499,9 +499,9 @@ impl Connection {
             u64::from(s.sack[0].0) << 32 | u64::from(s.sack[0].1),
         ];
         let name = words.into_iter().fold(0, mix);
-        let copies = self.duplicates + self.copies_of_data();
-        let w = &mut self.directions[from];
-        if let Some(i) = w.recent.iter().position(|r| *r == name) {
+        if let Some(i) = self.directions[from].recent.iter().position(|r| *r == name) {
+            let copies = self.duplicates + self.copies_of_data();
+            let w = &mut self.directions[from];
             // Another packet has another identification, if it has one at all. Of ACKs without one, which are
             // equal if they are duplicate ACKs, each was captured as often as the SYN.
             let acknowledges = s.len == 0 && !s.has(SYN) && !s.has(FIN);
@@ -511,6 +511,7 @@ impl Connection {
                 return true;
             }
         }
+        let w = &mut self.directions[from];
         w.newest = (w.newest + 1) % RECENT;
         (w.recent[w.newest], w.taken[w.newest]) = (name, 0);
         let again = s.has(SYN)
