@@ -37,7 +37,7 @@ seeds:
 
 # Predicts each recording of the folder DIR (kernel logs, results of iperf3 and nuttcp) by others of its network, and says what the predictions cover.
 field:
-	cargo run --locked --release -p slowstart-replay --example field -- "$(DIR)"
+	cargo run --locked --release -p slowstart-research --bin field -- "$(DIR)"
 
 # Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/guide/browser.md.
 playground:

@@ -1,8 +1,8 @@
-//! Connections of the running kernel, captured at both ends (`crates/linux/examples/corpus`, seed 1), with
-//! the kernel's own account of each: a few small ones. `crates/replay/examples/score` judges a whole corpus
+//! Connections of the running kernel, captured at both ends (`research/corpus`, seed 1), with
+//! the kernel's own account of each: a few small ones. `research/score` judges a whole corpus
 //! in the same way.
 
-#[path = "../examples/score/truth.rs"]
+#[path = "../../../research/score/truth.rs"]
 mod truth;
 
 use flate2::read::GzDecoder;

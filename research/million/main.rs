@@ -1,6 +1,6 @@
 //! Makes a store of synthetic rows, to measure `slowstart sweep query`.
 //!
-//! `cargo run --release -p slowstart-sweep --example million -- STORE [ROWS]`: 1,000,000 rows by default in
+//! `cargo run --release -p slowstart-research --features sweep --bin million -- STORE [ROWS]`: 1,000,000 rows by default in
 //! 256 parts, as a sweep over rate, round trip, queue and startup would have them. The values are made up.
 
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Compares the answers of this library with a corpus that `crates/linux/examples/corpus` made:
-//! `cargo run --release -p slowstart-replay --example score -- DIR - odd`. `even` is the half to develop on,
+//! Compares the answers of this library with a corpus that `research/corpus` made:
+//! `cargo run --release -p slowstart-research --bin score -- DIR - odd`. `even` is the half to develop on,
 //! `odd` the half that is only reported. Instead of `-`, a file with the rows of another version
 //! (`slowstart replay --json DIR`). With `list` each answer that is not right is printed.
 

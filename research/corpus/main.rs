@@ -1,5 +1,5 @@
 //! Makes a corpus of connections of the running kernel, with the kernel's own account of each:
-//! `cargo run --release -p slowstart-linux --example corpus -- --seed 1 --runs 1000 --jobs 12 --out DIR`
+//! `cargo run --release -p slowstart-research --features kernel --bin corpus -- --seed 1 --runs 1000 --jobs 12 --out DIR`
 //! (root).
 //!
 //! For case N of the seed it writes `N-sender.pcap`, `N-receiver.pcap` (tcpdump at both ends of an emulated
@@ -7,7 +7,7 @@
 //! from the tracepoint `tcp:tcp_probe`: time in microseconds since 1970, `snd_una`, `snd_nxt`, `snd_cwnd`,
 //! `ssthresh`, `snd_wnd`, `srtt`), and a line of `index.jsonl`. Cases with an even number are for
 //! development, those with an odd number are only reported. What a case is depends on the seed alone; when
-//! its packets are sent depends on the machine. `crates/replay/examples/score.rs` compares `slowstart replay`
+//! its packets are sent depends on the machine. `research/score` compares `slowstart replay`
 //! with it.
 
 mod case;

@@ -1,6 +1,6 @@
 //! Writes many synthetic recordings, to measure `slowstart replay FOLDER --out STORE`.
 //!
-//! `cargo run --release -p slowstart-replay --example many -- FOLDER NUMBER [SEED]`: each is a simulated
+//! `cargo run --release -p slowstart-research --bin many -- FOLDER NUMBER [SEED]`: each is a simulated
 //! download of 100 kB to 2 MB over a path of its own, drawn from the seed: 2 to 200 Mbit/s, 10 to 300 ms, a
 //! queue of a half to two BDP. Eight of ten are captures at the sender or the receiver, half of them
 //! compressed; one is a qlog, and one the same as samples of `ss`.
