@@ -346,3 +346,32 @@ fn every_built_in_path_is_listed() {
     rows.retain(|r| !page.contains(r.as_str()));
     assert!(rows.is_empty(), "docs/reference/elements.md lacks these rows: {rows:#?}");
 }
+
+/// The reason for a dependency stands beside it: each has a comment above it in its manifest.
+#[test]
+fn each_dependency_has_its_reason() {
+    let folders = fs::read_dir(root().join("crates")).expect("a folder").map(|f| f.expect("an entry").path());
+    let all = folders.chain([root().join("python"), root().join("research")]);
+    let (mut seen, mut missing) = (0, Vec::new());
+    for file in all.map(|f| f.join("Cargo.toml")) {
+        let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let (mut section, mut before) = ("", "");
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = line;
+            }
+            let name = line.split([' ', '.', '=']).next().unwrap_or_default();
+            let is_ours = name.starts_with("slowstart");
+            let is_one = section.ends_with("dependencies]") && line.contains('=') && !line.starts_with('#');
+            if is_one && !is_ours {
+                seen += 1;
+                if !before.starts_with("# ") {
+                    missing.push(format!("{}: {name}", file.display()));
+                }
+            }
+            before = line;
+        }
+    }
+    assert!(seen > 60, "{seen}");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
