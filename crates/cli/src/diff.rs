@@ -5,13 +5,14 @@ use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use slowstart_replay::limits::LONGEST;
 use slowstart_study::decision;
 use slowstart_study::record::Row;
 use slowstart_study::summary::{Measure, Summary, summarise};
 use slowstart_study::words::{number, spread};
 use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
@@ -37,17 +38,28 @@ pub(crate) struct Diff {
     margin: f64,
 }
 
+/// The most rows of a result: they are held, some kilobytes each.
+const MOST_ROWS: usize = 200_000;
+
 /// Reads the rows of a folder or of a file.
 fn read(from: &Path) -> Result<Vec<Row>> {
     let file = if from.is_dir() { from.join("results.jsonl") } else { from.to_path_buf() };
     let name = file.display().to_string();
-    let reader = BufReader::new(File::open(&file).with_context(|| name.clone())?);
+    let mut reader = BufReader::new(File::open(&file).with_context(|| name.clone())?);
     let mut rows = Vec::new();
-    for (n, line) in reader.lines().enumerate() {
-        let line = line.with_context(|| format!("{name}: line {}", n + 1))?;
-        let row = serde_json::from_str(&line)
-            .with_context(|| format!("{name}: line {}: expected a row of slowstart", n + 1))?;
+    let mut line = Vec::new();
+    for n in 1.. {
+        let at = || format!("{name}: line {n}");
+        line.clear();
+        if reader.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line).with_context(at)? == 0 {
+            break;
+        }
+        let row: Row = serde_json::from_slice(&line)
+            .with_context(|| format!("{}: expected a row of slowstart of at most {LONGEST} bytes", at()))?;
         rows.push(row);
+        if rows.len() > MOST_ROWS {
+            bail!("{name}: found more than {MOST_ROWS} rows; `slowstart sweep` compares that many");
+        }
     }
     if rows.is_empty() {
         bail!("{name}: found no rows");

@@ -1,6 +1,7 @@
 //! `slowstart emulate`: runs a program over an emulated path.
 
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::output::tell;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -60,16 +61,14 @@ const LISTEN_POLLS: u32 = 1000;
 const END_POLLS: u32 = 200;
 
 fn note(text: &str) {
-    eprintln!("slowstart: note: {text}");
+    tell(&format!("note: {text}"));
 }
 
 fn print_stats(direction: &str, s: &DirectionStats) {
     let refused =
         if s.refused > 0 { format!(", {} refused by the device", s.refused) } else { String::new() };
-    eprintln!(
-        "slowstart: {direction}: {} packets, {} dropped{refused}; {}",
-        s.entered, s.dropped, s.lateness
-    );
+    let (entered, dropped, lateness) = (s.entered, s.dropped, &s.lateness);
+    tell(&format!("{direction}: {entered} packets, {dropped} dropped{refused}; {lateness}"));
 }
 
 impl Emulate {
@@ -110,10 +109,10 @@ impl Emulate {
         print_stats("forward", &report.forward);
         print_stats("back", &report.back);
         if !status.success() {
-            eprintln!("slowstart: {} ended with {status}", self.command[0]);
+            tell(&format!("{} ended with {status}", self.command[0]));
         }
         if !report.valid() {
-            eprintln!("slowstart: {INVALID}");
+            tell(INVALID);
         }
         Ok(ExitCode::from(exit_status(status, signal, report.valid())))
     }

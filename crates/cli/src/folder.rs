@@ -9,20 +9,23 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
+use slowstart_files::{Lock, LockError, MOST_TEXT, WholeFile, read_from};
 use slowstart_replay::limits::LONGEST;
 use slowstart_study::engines::Engine;
 use slowstart_study::record::{Row, Sample, Trace};
 use slowstart_study::scenario::Study;
-use slowstart_study::whole::WholeFile;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file that marks a folder as one of slowstart's.
 const MARKER: &str = "slowstart.json";
 /// The file of the rows.
 const ROWS: &str = "results.jsonl";
+/// The lock of the process that writes there.
+const LOCK: &str = ".slowstart-lock";
 
 /// What a folder is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +94,7 @@ fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Str
 #[cfg(feature = "kernel")]
 pub(crate) fn claim(dir: &Path) -> Result<()> {
     let contents = Contents::of_command();
-    fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+    slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
     if Folder::is_fresh(dir, &contents)? {
         write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, &contents)?))?;
     }
@@ -104,6 +107,7 @@ pub(crate) struct Folder {
     /// `results.jsonl`, whose first `len` bytes are whole rows.
     rows: File,
     len: u64,
+    _lock: Option<Lock>,
 }
 
 impl Folder {
@@ -124,7 +128,8 @@ impl Folder {
     /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only.
     /// Fails if the folder holds anything else; with `force`, what slowstart writes there is replaced.
     pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
-        fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+        let files =
+            slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
         let mark = || write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?));
         // The marker comes first, so that a process killed here leaves a folder that is known to be ours.
         if !force && Self::is_fresh(dir, contents)? {
@@ -138,14 +143,16 @@ impl Folder {
             }
             fs::remove_file(&file).with_context(named)?;
         }
-        let rows = OpenOptions::new().read(true).append(true).create(true).open(&file).with_context(named)?;
-        match rows.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                bail!("--out {}: another slowstart is writing there", dir.display())
+        let rows = slowstart_files::append(&file).with_context(named)?;
+        let lock = match files.lock(LOCK, Duration::ZERO) {
+            Ok(lock) => Some(lock),
+            Err(LockError::Held(by)) => {
+                let by = by.map_or_else(String::new, |n| format!(", process {n}"));
+                bail!("--out {}: another slowstart is writing there{by}", dir.display())
             }
             // A file system without locks is not refused.
-            Ok(()) | Err(TryLockError::Error(_)) => {}
-        }
+            Err(LockError::Io(_)) => None,
+        };
         // Not before the lock: another process may be writing there.
         if force {
             rows.set_len(0).with_context(named)?;
@@ -153,12 +160,12 @@ impl Folder {
         }
         // Temporary files of a process that was killed.
         for stale in fs::read_dir(dir).with_context(named)?.flatten() {
-            if stale.file_name().to_string_lossy().starts_with(TEMPORARY) {
+            if stale.file_name().to_string_lossy().starts_with(TEMPORARY) && stale.file_name() != LOCK {
                 let _ = fs::remove_file(stale.path());
             }
         }
         let (read, len) = whole_rows(&rows).with_context(named)?;
-        let mut folder = Self { dir: dir.to_path_buf(), rows, len };
+        let mut folder = Self { dir: dir.to_path_buf(), rows, len, _lock: lock };
         folder.truncate(len)?;
         Ok((folder, read))
     }
@@ -166,7 +173,7 @@ impl Folder {
     /// True if nothing of an earlier start is to be kept; an error if the folder holds something else.
     fn is_fresh(dir: &Path, contents: &Contents) -> Result<bool> {
         let marker = dir.join(MARKER);
-        let text = match fs::read_to_string(&marker) {
+        let text = match slowstart_files::open(&marker).and_then(|f| read_from(f, MOST_TEXT)) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let empty = fs::read_dir(dir)
@@ -184,7 +191,7 @@ impl Folder {
             Err(e) => return Err(e).with_context(|| marker.display().to_string()),
         };
         let there: Contents =
-            serde_json::from_str(&text).with_context(|| format!("{}: not readable", marker.display()))?;
+            serde_json::from_slice(&text).with_context(|| format!("{}: not readable", marker.display()))?;
         if !there.same(contents) {
             bail!(
                 "--out {}: the folder holds another result, of slowstart {}: {}; choose another folder{}",
@@ -228,8 +235,8 @@ impl Folder {
     /// Reads the samples of row `n` again.
     pub(crate) fn trace(&self, n: usize) -> Result<Trace> {
         let file = self.dir.join(samples_file(n));
-        let packed = fs::read(&file).with_context(|| file.display().to_string())?;
-        let lines = BufReader::new(GzDecoder::new(packed.as_slice())).lines();
+        let packed = slowstart_files::open(&file).with_context(|| file.display().to_string())?;
+        let lines = BufReader::new(GzDecoder::new(packed)).lines();
         let samples: Result<Vec<Sample>> = lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect();
         let samples = samples.with_context(|| format!("{}: not the samples of a run", file.display()))?;
         Ok(Trace { samples, ..Trace::default() })
@@ -291,7 +298,7 @@ pub(crate) fn write_new(file: &Path, text: &str) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut out = WholeFile::beside(file)?;
         out.write_all(text.as_bytes())?;
-        out.finish()
+        out.finish_new()
     };
     write().with_context(|| file.display().to_string())
 }

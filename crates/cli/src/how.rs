@@ -5,7 +5,7 @@ use crate::comparison::{Comparison, Order, View};
 use crate::drawn::{Forms, Traces, WhatDecides, curves, draw, record, shown, write};
 use crate::folder::{Contents, Folder, refuse_existing, write_new};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, note, print};
+use crate::output::{self, note, print, write_error};
 use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
@@ -308,6 +308,7 @@ impl How {
             check_finished(interrupt, done, jobs.len())
         });
         bar.finish_and_clear();
+        interrupt.stopped();
         match ran {
             Err(e) if !e.is::<Interrupted>() => return Err(e),
             _ => {}
@@ -405,9 +406,9 @@ fn resumable(study: &Study, jobs: &[Job], rows: &[Row]) -> Result<()> {
 /// Prints what the runs took.
 fn timing(runs: usize, packets: u64, events: u64, seconds: f64) {
     let rate = |n: u64| n as f64 / seconds.max(1e-9) / 1e6;
-    eprintln!(
+    write_error(&format!(
         "{runs} runs in {seconds:.2} s: {packets} data packets ({:.2} million/s), {events} events ({:.2} million/s)",
         rate(packets),
         rate(events)
-    );
+    ));
 }

@@ -1,6 +1,6 @@
 //! `slowstart kernel`: startups in the running kernel.
 
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::printable::printable;
 use crate::signals;
 use anyhow::{Result, bail};
@@ -121,18 +121,18 @@ fn make_default(name: &str, pinned: bool) -> Result<()> {
     let end =
         if pinned { format!("`slowstart kernel unload {name}`") } else { "the end of this program".into() };
     match set_default(name, pinned)? {
-        DefaultChange::Set { previous } => eprintln!(
-            "slowstart: {name} is now the default of new connections in this network namespace; {end} restores {previous}"
-        ),
-        DefaultChange::AlreadySet => eprintln!(
-            "slowstart: {name} is the default already, set by another program; {end} does not change that"
-        ),
+        DefaultChange::Set { previous } => tell(&format!(
+            "{name} is now the default of new connections in this network namespace; {end} restores {previous}"
+        )),
+        DefaultChange::AlreadySet => tell(&format!(
+            "{name} is the default already, set by another program; {end} does not change that"
+        )),
     }
     Ok(())
 }
 
 fn say_restored(restored: &RestoredDefault) {
-    eprintln!("slowstart: {restored}");
+    tell(&restored.to_string());
 }
 
 /// Restores the default when it is dropped, so on every way out but a kill.
@@ -142,7 +142,7 @@ impl Drop for Default<'_> {
     fn drop(&mut self) {
         match restore_default(self.0) {
             Ok(restored) => restored.iter().for_each(say_restored),
-            Err(e) => eprintln!("slowstart: the default was not restored: {e}"),
+            Err(e) => tell(&format!("the default was not restored: {e}")),
         }
     }
 }
@@ -335,12 +335,12 @@ impl Kernel {
         if matches!(self.command, Command::Load(_) | Command::Select { .. } | Command::Unselect { .. }) {
             match restore_stale_defaults() {
                 Ok(restored) => restored.iter().for_each(say_restored),
-                Err(e) => eprintln!("slowstart: a default whose owner has ended was not restored: {e}"),
+                Err(e) => tell(&format!("a default whose owner has ended was not restored: {e}")),
             }
         }
         if matches!(self.command, Command::Load(_)) {
             for s in list_selections().iter().filter(|s| s.state != SelectionState::Active) {
-                eprintln!("slowstart: {}", selection_line(s));
+                tell(&selection_line(s));
             }
         }
         match &self.command {

@@ -24,7 +24,6 @@ use slowstart_study::decision::default_startup;
 use slowstart_study::engines::{Engine, Refusal};
 use slowstart_study::scenario::StudyText;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 /// Cases of a population by default.
@@ -157,7 +156,7 @@ impl League {
     fn earlier(&self) -> Result<Option<Baseline>> {
         let Some(file) = &self.against_baseline else { return Ok(None) };
         let named = || format!("--against-baseline {}", file.display());
-        let text = fs::read_to_string(file).with_context(named)?;
+        let text = slowstart_files::read_text(file, slowstart_files::MOST_REPORT).with_context(named)?;
         Ok(Some(Baseline::read(&text).with_context(named)?))
     }
 

@@ -1,6 +1,7 @@
 //! `slowstart`: which startup suits a path, and why.
 //!
 //! The command line: arguments, printing and files. The computations are in the library crates.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod advise;
 mod columns;

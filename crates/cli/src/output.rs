@@ -1,6 +1,6 @@
 //! Standard output and standard error: lines, the progress bar, notes, colour and width.
 
-use crate::printable::printable_lines;
+use crate::printable::{printable_lines, printed};
 use anyhow::Result;
 use clap::ColorChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -90,10 +90,10 @@ pub(crate) fn progress_of(number: u64, what: &str) -> ProgressBar {
     ProgressBar::with_draw_target(Some(number), target).with_style(style)
 }
 
-/// Prints a line on standard output.
-pub(crate) fn print(line: &str) -> Result<()> {
+/// Prints lines on standard output, without what a terminal would act on but our own bold text and colour.
+pub(crate) fn print(lines: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", printed(lines, color()))?;
     Ok(())
 }
 
@@ -109,9 +109,14 @@ pub(crate) fn tell(text: &str) {
     let text = format!("slowstart: {}", printable_lines(text));
     let columns = io::stderr().is_terminal().then(|| terminal_size::terminal_size_of(io::stderr())).flatten();
     match columns.map(|(columns, _)| usize::from(columns.0)).filter(|n| *n >= LEAST_WIDTH) {
-        Some(columns) => eprintln!("{}", fill(&text, columns, 2)),
-        None => eprintln!("{text}"),
+        Some(columns) => write_error(&fill(&text, columns, 2)),
+        None => write_error(&text),
     }
+}
+
+/// Writes a line on standard error. If nobody reads it, or its disk is full, that ends nothing.
+pub(crate) fn write_error(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// True if the error is that the reader of standard output has closed it.
@@ -125,8 +130,9 @@ pub(crate) fn is_closed_pipe(e: &anyhow::Error) -> bool {
 
 /// The command line, as it can be typed again.
 pub(crate) fn command() -> String {
-    let args: Vec<String> = std::env::args()
+    let args: Vec<String> = std::env::args_os()
         .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
         .map(|a| if a.contains([' ', '*', '&']) { format!("\"{a}\"") } else { a })
         .collect();
     format!("slowstart {}", args.join(" "))

@@ -1,15 +1,16 @@
 //! `slowstart trial pool`: the trials of several servers together.
 
+use crate::folder::write_new;
 use crate::output::{color, print, width, wrap};
 use crate::table::{Align, Cell, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use slowstart_study::whole::WholeFile;
+use slowstart_files::{WholeFile, read_from, read_text};
 use slowstart_trial::page::{effect_text, unit, value_text};
 use slowstart_trial::pool_page::{heterogeneity_text, pooled_html};
 use slowstart_trial::{Measure, Pooled, Server, Statistics, pool};
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Trials of a fleet: what several servers found, taken together. A trial runs with `slowstart kernel trial`
@@ -58,12 +59,8 @@ const MOST_BYTES: u64 = 1 << 20;
 fn read(folder: &Path) -> Result<Server> {
     let file = if folder.is_dir() { folder.join("statistics.json") } else { folder.to_path_buf() };
     let shown = file.display().to_string();
-    let mut text = String::new();
-    let mut from = File::open(&file).with_context(|| shown.clone())?.take(MOST_BYTES + 1);
-    from.read_to_string(&mut text).with_context(|| shown.clone())?;
-    if text.len() as u64 > MOST_BYTES {
-        bail!("{shown}: larger than {MOST_BYTES} bytes; expected the statistics of a trial");
-    }
+    let text = read_text(&file, MOST_BYTES)
+        .with_context(|| format!("{shown}: expected the statistics of a trial"))?;
     let statistics = Statistics::parse(&text).with_context(|| shown)?;
     let dir = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_path_buf());
@@ -91,8 +88,7 @@ impl Pool {
         }
         let pooled = pool(&servers)?;
         if let Some(file) = &self.report {
-            let mut to = File::create_new(file).with_context(|| format!("--report {}", file.display()))?;
-            to.write_all(pooled_html(&pooled, &crate::output::command()).as_bytes()).context("--report")?;
+            write_new(file, &pooled_html(&pooled, &crate::output::command())).context("--report")?;
         }
         if self.json {
             print(&serde_json::to_string(&pooled)?)?;
@@ -117,8 +113,8 @@ fn write_stop_file(file: &Path, crossed: &[&str], arms: &[&str]) -> Result<()> {
         bail!("found no regular file, and does not replace it; choose another name or remove it");
     }
     if file.exists() {
-        let mut text = String::new();
-        File::open(file)?.take(MOST_BYTES).read_to_string(&mut text)?;
+        let bytes = read_from(slowstart_files::open(file)?, MOST_BYTES)?;
+        let text = String::from_utf8_lossy(&bytes);
         if let Some(line) = text.lines().find(|l| !arms.contains(l)) {
             bail!("found {line:?} in it, and does not replace it; expected names of arms, one a line");
         }

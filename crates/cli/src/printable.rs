@@ -2,6 +2,7 @@
 //! terminal.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// True for characters that a terminal may act on: control characters, and those that change the direction of
 /// text.
@@ -23,6 +24,34 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The length of a sequence for bold text or colour at the beginning of a text.
+fn style(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\x1b[")?;
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    parameters[end..].starts_with('m').then_some(end + 3)
+}
+
+/// Returns lines of text or of JSON without what a terminal may act on, but line breaks, tabs and, with `styled`,
+/// bold text and colour. The escapes are those of JSON.
+pub(crate) fn printed(text: &str, styled: bool) -> Cow<'_, str> {
+    let acts = |c: char| acts_on_terminal(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest) = (String::with_capacity(text.len() + 8), text);
+    while let Some(c) = rest.chars().next() {
+        let length = style(rest).filter(|_| styled).unwrap_or(c.len_utf8());
+        let (kept, after) = rest.split_at(length);
+        if length == c.len_utf8() && acts(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push_str(kept);
+        }
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
 /// Returns `text` made printable line by line: its line breaks stay.
 pub(crate) fn printable_lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
@@ -38,5 +67,10 @@ mod tests {
         assert_eq!(printable("\x1b]0;title\x07a\r\nb"), "\\u{1b}]0;title\\u{7}a\\r\\nb");
         assert_eq!(printable("a\u{9b}2J\u{202e}b\u{7f}"), "a\\u{9b}2J\\u{202e}b\\u{7f}");
         assert_eq!(printable_lines("one\ntwo\x1b[2J"), "one\ntwo\\u{1b}[2J");
+        let text = "\x1b[1mbold\x1b[0m\n{\"a\":\"\u{9b}2J\x1b[2J\x1b]0;t\x07\"}";
+        let json = "{\"a\":\"\\u009b2J\\u001b[2J\\u001b]0;t\\u0007\"}";
+        assert_eq!(printed(text, true), format!("\x1b[1mbold\x1b[0m\n{json}"));
+        assert_eq!(printed(text, false), format!("\\u001b[1mbold\\u001b[0m\n{json}"));
+        assert_eq!(printed("geo\té\n", false), "geo\té\n");
     }
 }

@@ -79,7 +79,7 @@ impl Reproduce {
         let bar = ProgressBar::with_draw_target(Some(total), target)
             .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left: {msg}")?);
         if let Some(dir) = &self.out {
-            fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+            slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
             let there = |name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
             // The claims of a folder that this command wrote are merged; another folder's files are not
             // replaced.
@@ -131,7 +131,7 @@ impl Reproduce {
 /// from them.
 fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<()> {
     let file = dir.join(CLAIMS);
-    let before: Vec<Record> = match fs::read_to_string(&file) {
+    let before: Vec<Record> = match slowstart_files::read_text(&file, slowstart_files::MOST_REPORT) {
         Ok(text) => text
             .lines()
             .enumerate()

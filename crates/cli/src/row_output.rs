@@ -2,6 +2,7 @@
 
 use crate::folder::refuse_existing;
 use crate::output::print;
+use crate::printable::printed;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
@@ -69,7 +70,8 @@ impl RowWriter {
         }
         let value = serde_json::to_value(row)?;
         if let Some((columns, out)) = &mut self.csv {
-            out.write_record(columns.iter().map(|c| c.cell(&value).text())).map_err(broken)?;
+            out.write_record(columns.iter().map(|c| printed(&c.cell(&value).text(), false).into_owned()))
+                .map_err(broken)?;
             // A reader of a pipe sees each row when it is there, as with --json.
             out.flush()?;
         }

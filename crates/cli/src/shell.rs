@@ -1,10 +1,11 @@
 //! `slowstart completions` and `slowstart man`: files for shells and for `man`.
 
+use crate::folder::write_bytes;
 use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Command};
 use clap_complete::Shell;
-use std::fs;
+use slowstart_files::Folder;
 use std::path::PathBuf;
 
 /// Print the completions of a shell
@@ -38,17 +39,25 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn main(&self, command: Command) -> Result<()> {
-        fs::create_dir_all(&self.dir).with_context(|| self.dir.display().to_string())?;
-        let there = fs::read_dir(&self.dir).with_context(|| self.dir.display().to_string())?.flatten();
-        let of_ours = |f: &fs::DirEntry| f.file_name().to_string_lossy().starts_with("slowstart");
+        Folder::create(&self.dir).with_context(|| self.dir.display().to_string())?;
+        let mut command = command.name("slowstart").disable_help_subcommand(true);
+        command.build();
+        let pages = self.write(&command)?;
+        print(&format!("{pages} pages in {}", crate::printable::printable(&self.dir.display().to_string())))
+    }
+
+    /// Writes the page of a command and those of the commands within it; returns how many.
+    fn write(&self, command: &Command) -> Result<usize> {
+        let page = clap_mangen::Man::new(command.clone());
+        let (name, mut text) = (page.get_filename(), Vec::new());
         // Pages of an earlier version are replaced; what a link names is not ours.
-        if let Some(link) = there.filter(of_ours).find(|f| f.file_type().is_ok_and(|t| t.is_symlink())) {
-            bail!("{}: found a symbolic link, expected a page; remove it", link.path().display());
+        let file = self.dir.join(&name);
+        if file.is_symlink() {
+            bail!("{}: found a symbolic link, expected a page; remove it", file.display());
         }
-        clap_mangen::generate_to(command.name("slowstart"), &self.dir)
-            .with_context(|| self.dir.display().to_string())?;
-        let pages = fs::read_dir(&self.dir)?.flatten();
-        let ours = pages.filter(|f| f.file_name().to_string_lossy().starts_with("slowstart")).count();
-        print(&format!("{ours} pages in {}", crate::printable::printable(&self.dir.display().to_string())))
+        page.render(&mut text)?;
+        write_bytes(&self.dir, &name, &text)?;
+        let within = command.get_subcommands().filter(|c| !c.is_hide_set());
+        within.map(|c| self.write(c)).sum::<Result<usize>>().map(|n| n + 1)
     }
 }

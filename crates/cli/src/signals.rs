@@ -1,5 +1,6 @@
 //! Requests to stop, by signal, and the real clock.
 
+use crate::interrupt;
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +8,17 @@ use std::time::{Duration, Instant};
 
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT and SIGTERM do not end this process but are recorded for [`caught`]. Call it before
-/// anything that must be cleaned up.
+/// From now on the signals that end a command are recorded for [`caught`]; the second of them ends this process
+/// at once. Call it before anything that must be cleaned up.
 pub(crate) fn catch() -> Result<()> {
-    let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    let set: SigSet = interrupt::signals().into_iter().filter_map(|n| Signal::try_from(n).ok()).collect();
     set.thread_block()?;
     std::thread::spawn(move || {
         if set.wait().is_ok() {
             CAUGHT.store(true, Ordering::SeqCst);
+        }
+        if let Ok(signal) = set.wait() {
+            std::process::exit(128 + signal as i32);
         }
     });
     Ok(())

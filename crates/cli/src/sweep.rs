@@ -4,7 +4,7 @@ use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::{refuse_existing, write_new};
 use crate::interrupt::Interrupted;
 use crate::output::{self, note, print};
-use crate::printable::printable;
+use crate::printable::{printable, printed};
 use crate::row_output::RowArgs;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
@@ -157,6 +157,7 @@ fn sweep(study: &Path, out: &Path, engine: &EngineArg, shard: Option<&str>, coun
     };
     let report = run::run(&plan, &store, shard, rayon::current_num_threads(), &each);
     bar.finish_and_clear();
+    interrupt.stopped();
     let report = report?;
     let manifest = store.manifest()?;
     note(&format!(
@@ -240,7 +241,7 @@ impl QueryArgs {
             let mut out = csv::Writer::from_writer(io::stdout());
             out.write_record(answer.columns.iter().map(|c| &c.name))?;
             for row in &answer.rows {
-                out.write_record(row.iter().map(Cell::text))?;
+                out.write_record(row.iter().map(|c| printed(&c.text(), false).into_owned()))?;
             }
             return Ok(out.flush()?);
         }

@@ -114,12 +114,8 @@ const SHORT: u64 = 1 << 16;
 
 /// Reads a text that is short. Others may write the file, and a longer one is not held.
 fn read_short(file: &Path) -> Result<String> {
-    let mut text = String::new();
-    File::open(file)?.take(SHORT + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > SHORT {
-        bail!("found more than {SHORT} bytes, expected a few lines");
-    }
-    Ok(text)
+    let bytes = slowstart_files::read_from(slowstart_files::open(file)?, SHORT)?;
+    String::from_utf8(bytes).context("expected text")
 }
 
 /// The keys of the plan of a fleet: arguments of the same names.
@@ -222,6 +218,18 @@ impl TrialArgs {
             a_a: request.aa.is_some(),
             dry: self.dry_run,
         })?;
+        for other in running.others() {
+            warn(&format!(
+                "{other} sees the same connections; a control that it sets counts as their program's choice"
+            ));
+        }
+        if !running.sees_choices() {
+            warn(
+                "this kernel refuses a program of the type cgroup/setsockopt: that a program sets a connection's \
+                 control is not seen where the connection has that control already, and the arms may then differ \
+                 in which connections are left",
+            );
+        }
         drop_privileges(&[Capability::NetAdmin, Capability::Bpf])?;
         if self.dry_run {
             return dry_run(&running, &request);
@@ -246,7 +254,18 @@ impl TrialArgs {
             prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
         }
         let run = format!("{:016x}", random_seed()?);
-        Conductor { args: self, request: &request, running, reader, state, metrics, run }.conduct()
+        Conductor {
+            args: self,
+            request: &request,
+            running,
+            reader,
+            state,
+            metrics,
+            run,
+            unread: None,
+            trouble: String::new(),
+        }
+        .conduct()
     }
 }
 
@@ -337,31 +356,54 @@ struct Conductor<'a> {
     metrics: Arc<Mutex<String>>,
     /// Identifies this trial in a fleet.
     run: String,
+    /// Why nobody reads standard output any more.
+    unread: Option<anyhow::Error>,
+    /// What could not be done meanwhile, as it was last said.
+    trouble: String,
 }
 
 impl Conductor<'_> {
+    /// Conducts it. Whatever ends it, what was found is written.
     fn conduct(mut self) -> Result<()> {
         self.analyse()?;
+        let mut began = None;
+        let ran = self.run(&mut began);
+        let read = self.reader.end();
+        self.take_records();
+        let seconds = began.map_or(0.0, |begin| (signals::now() - begin).as_secs_f64());
+        if began.is_some() {
+            self.show(seconds);
+        }
+        let (analysis, counts) = self.analyse()?;
+        let state = &mut self.state;
+        let written = state.folder.take().map_or(Ok(()), |mut folder| {
+            for outcome in state.trial.open() {
+                folder.write(state.trial.plan(), outcome, false, false);
+            }
+            folder.finish(&self.request.result(&analysis, &counts, seconds))
+        });
+        ran.and(read).and(written).and(self.unread.map_or(Ok(()), Err))
+    }
+
+    /// Runs both phases; `began` becomes the time when the second begins.
+    fn run(&mut self, began: &mut Option<Instant>) -> Result<()> {
         if let Some(length) = self.request.aa {
             if !self.run_until(Some(signals::now() + length), None)? {
                 bail!("ended during the A/A phase");
             }
             self.end_a_a()?;
         }
-        let begin = signals::now();
-        self.run_until(self.request.duration.map(|d| begin + d), Some(begin))?;
-        self.reader.end()?;
-        self.take_records();
-        let seconds = (signals::now() - begin).as_secs_f64();
-        // The folder is written even if nobody reads the table.
-        let shown = self.show(seconds);
-        let (analysis, counts) = self.analyse()?;
-        let state = &mut self.state;
-        let Some(mut folder) = state.folder.take() else { return shown };
-        for outcome in state.trial.open() {
-            folder.write(state.trial.plan(), outcome, false, false);
+        let begin = *began.insert(signals::now());
+        self.run_until(self.request.duration.map(|d| begin + d), Some(begin)).map(|_| ())
+    }
+
+    /// Says what could not be done; the trial goes on.
+    fn say(&mut self, trouble: &anyhow::Error) {
+        let text = format!("{trouble:#}");
+        if self.trouble != text {
+            warn(&format!("{text}; the trial goes on"));
+            self.trouble = text;
         }
-        folder.finish(&self.request.result(&analysis, &counts, seconds)).and(shown)
     }
 
     /// Adds what was read since the last call.
@@ -383,15 +425,21 @@ impl Conductor<'_> {
                 return Ok(false);
             }
             if self.reader.failed() {
-                self.reader.end()?;
+                // Its error ends the trial.
+                return Ok(false);
             }
             if until.is_some_and(|u| now >= u) {
                 return Ok(true);
             }
             if now >= next_check {
                 next_check = now + CHECK;
-                for cgroup in self.running.follow()? {
-                    note(&format!("{}: made since; the trial goes on there", cgroup.display()));
+                match self.running.follow() {
+                    Ok(made) => {
+                        for cgroup in made {
+                            note(&format!("{}: made since; the trial goes on there", cgroup.display()));
+                        }
+                    }
+                    Err(e) => self.say(&e.into()),
                 }
                 if begin.is_some() && self.end_harmful()? {
                     note("every arm but the control was ended");
@@ -400,7 +448,7 @@ impl Conductor<'_> {
             }
             if let Some(begin) = begin.filter(|_| now >= next_shown) {
                 next_shown = now + self.request.every;
-                self.show((now - begin).as_secs_f64())?;
+                self.show((now - begin).as_secs_f64());
             }
             std::thread::sleep(POLL);
         }
@@ -462,8 +510,23 @@ impl Conductor<'_> {
         Ok((analysis, counts))
     }
 
-    /// Prints the result so far.
-    fn show(&mut self, seconds: f64) -> Result<()> {
+    /// Prints the result so far. That nobody reads it does not end a trial.
+    fn show(&mut self, seconds: f64) {
+        match self.shown(seconds) {
+            Ok(text) => {
+                if let Err(e) = print(&text)
+                    && self.unread.is_none()
+                {
+                    warn(&format!("standard output: {e:#}; the trial goes on"));
+                    self.unread = Some(e);
+                }
+            }
+            Err(e) => self.say(&e),
+        }
+    }
+
+    /// Writes the statistics of the result so far, and returns its text.
+    fn shown(&mut self, seconds: f64) -> Result<String> {
         let (analysis, counts) = self.analyse()?;
         if let Some(folder) = &self.state.folder {
             let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -475,9 +538,9 @@ impl Conductor<'_> {
         }
         if self.args.json {
             let result = self.request.result(&analysis, &counts, seconds);
-            return print(&serde_json::to_string(&result)?);
+            return Ok(serde_json::to_string(&result)?);
         }
         let all: u64 = analysis.arms.iter().map(|a| a.connections).sum();
-        print(&format!("after {seconds:.0} s, {all} connections:\n{}", table(&analysis, &counts, color())))
+        Ok(format!("after {seconds:.0} s, {all} connections:\n{}", table(&analysis, &counts, color())))
     }
 }

@@ -9,7 +9,7 @@ use slowstart_trial::{
     Analysis, ConnectionRow, Measure, Outcome, Plan, Statistics, TrialCounts, TrialResult, page,
 };
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -170,7 +170,7 @@ impl TrialFolder {
     pub(crate) fn create(dir: &Path) -> Result<Self> {
         claim(dir)?;
         let file = dir.join(ROWS);
-        let rows = OpenOptions::new().write(true).create_new(true).open(&file);
+        let rows = slowstart_files::create_new(&file);
         let rows = rows.with_context(|| format!("--out: create {}", file.display()))?;
         Ok(Self { dir: dir.to_path_buf(), rows, len: 0, missing: 0, failed: None })
     }

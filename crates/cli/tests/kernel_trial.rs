@@ -16,7 +16,7 @@ use serde_json::Value;
 use slowstart_linux::Verb;
 use slowstart_trial::written::{CONNECTION_SCHEMA, RESULT_SCHEMA};
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -375,6 +375,42 @@ fn a_disk_that_fills_costs_rows_and_nothing_else() {
         result["arms"].as_array().expect("arms").iter().filter_map(|a| a["connections"].as_u64()).sum();
     assert_eq!(counted, 28, "the result counts all");
     assert!(out.join("report.html").exists());
+}
+
+/// Nobody reads its results and messages any more, its stop file is a pipe that nobody writes to, and the terminal
+/// goes: the trial goes on, and what it found is written.
+#[test]
+fn a_trial_outlives_the_readers_of_its_outputs() {
+    let Some((_one, cgroup)) = able("a_trial_outlives_the_readers_of_its_outputs") else { return };
+    let (out, stop) = (folder("unread"), folder("unread-stop").join("fifo"));
+    let _ = fs::remove_dir_all(stop.parent().expect("a folder"));
+    fs::create_dir_all(stop.parent().expect("a folder")).expect("writable");
+    assert!(Command::new("mkfifo").arg(&stop).status().expect("coreutils are installed").success());
+    let mut child = slowstart(&["kernel", "trial", "--cgroup", cgroup.0.to_str().expect("text")])
+        .args(["--arm", "cubic:50%", "--arm", "reno:50%", "--every", "1s"])
+        .args([OsStr::new("--out"), out.as_os_str(), OsStr::new("--stop-file"), stop.as_os_str()])
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    assert!(lines.next().expect("a line").expect("text").starts_with("after "));
+    drop((lines, child.stderr.take()));
+    download(&cgroup, "rate=100Mbit rtt=4ms queue=1bdp", 4, 2, 10_000);
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(child.try_wait().expect("a child"), None, "the trial goes on");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).expect("it runs");
+    for _ in 0..200 {
+        if child.try_wait().expect("a child").is_some() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    assert_eq!(child.wait().expect("it ended").code(), Some(0));
+    let result: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");
+    let counted: u64 =
+        result["arms"].as_array().expect("arms").iter().filter_map(|a| a["connections"].as_u64()).sum();
+    assert_eq!((counted, rows(&out).len()), (4, 4));
 }
 
 /// What another user puts into the folder while the trial runs is replaced, and not followed.

@@ -395,14 +395,14 @@ fn the_manifest_lists_the_parts_that_came_while_its_writer_waited() {
     succeeds(&sweep);
     let manifest = out.join("manifest.json");
     fs::remove_file(&manifest).expect("it is there");
-    let lock = fs::File::open(out.join("slowstart-store.json")).expect("a marker");
-    lock.lock().expect("nobody has it");
+    let store = slowstart_files::Folder::open(&out).expect("a store");
+    let lock = store.lock(".lock", Duration::ZERO).expect("nobody has it");
     let mut waits = command(&sweep).spawn().expect("it runs");
     std::thread::sleep(Duration::from_secs(1));
     assert!(waits.try_wait().expect("a child").is_none() && !manifest.exists(), "it waits");
     let part = fs::read_dir(out.join("parts")).expect("a folder").flatten().next().expect("a part").path();
     fs::copy(&part, out.join("parts/ffffffffffffffff-00000.parquet")).expect("a part of another process");
-    lock.unlock().expect("ours");
+    drop(lock);
     assert!(waits.wait().expect("a child").success());
     let listed = fs::read_to_string(&manifest).expect("a manifest");
     assert!(listed.contains("ffffffffffffffff-00000.parquet"), "{listed}");

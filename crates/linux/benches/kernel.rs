@@ -198,8 +198,10 @@ fn programs(since: u32) -> Vec<(String, u64, u64)> {
 /// The kernel collects statistics of programs as long as the descriptor is open.
 #[allow(unsafe_code, reason = "libbpf-rs has no call for it; the returned descriptor is owned here")]
 fn statistics() -> OwnedFd {
+    // SAFETY: it takes a number and has no pointers.
     let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     assert!(counting >= 0, "root may");
+    // SAFETY: it is open, and of nobody else.
     unsafe { OwnedFd::from_raw_fd(counting) }
 }
 

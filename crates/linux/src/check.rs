@@ -259,6 +259,8 @@ impl Check {
             Finding::tried("sockops", &try_program("sockops", "try_sockops"))
                 .needed_by(&[Select, SelectPin, Trial]),
             Finding::tried("cgroup_skb", &try_program("cgroup_skb", "try_cgroup_skb")).needed_by(&[Trial]),
+            Finding::tried("cgroup/setsockopt", &try_program("cgroup/setsockopt", "try_setsockopt"))
+                .lacking(&[(Trial, "programs that set the control which their connection has")]),
             over_map,
             over_sockets,
             Finding::tried("map sk_storage", &storage).needed_by(&[Load, Pin, Watch, Trial]),
@@ -324,6 +326,13 @@ fn try_map(name: &'static str) -> Result<Object, KernelError> {
     let made = object.load().map_err(KernelError::bpf(name));
     take_log();
     made
+}
+
+/// True if the kernel loads the program that sees which control a program sets.
+pub(crate) fn sees_choices() -> bool {
+    let loads = try_program("cgroup/setsockopt", "try_setsockopt").is_ok();
+    take_log();
+    loads
 }
 
 /// Loads one program, and attaches it if that affects nothing else.

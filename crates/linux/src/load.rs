@@ -281,6 +281,7 @@ fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> R
         unsafe_code,
         reason = "libbpf-rs has no safe call; both descriptors are open, and no options are passed"
     )]
+    // SAFETY: both descriptors are open, and the pointer may be null.
     let result = unsafe { libbpf_rs::libbpf_sys::bpf_link_update(link, map, std::ptr::null()) };
     if result != 0 {
         return Err(KernelError::io(what())(std::io::Error::from_raw_os_error(-result)));

@@ -3,27 +3,39 @@
 
 use crate::attach::{Attached, absolute, existing};
 use crate::error::KernelError;
+use crate::lock::state_folder;
 use libbpf_rs::Object;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
-use std::fs::File;
+use slowstart_files::{Lock, LockError};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A cgroup that belongs to one trial as long as this lives, or until the process ends.
 pub(crate) struct Claim {
-    cgroup: PathBuf,
-    lock: Flock<File>,
+    pub(crate) cgroup: PathBuf,
+    /// In the folder of this program's state, since any user may lock a cgroup. `None` for who may not write
+    /// there: another trial is then found by its program.
+    lock: Option<Lock>,
 }
 
 impl Claim {
     fn new(what: &str, cgroup: PathBuf) -> Result<Self, KernelError> {
-        let dir = File::open(&cgroup).map_err(KernelError::path("open", &cgroup))?;
-        match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Self { cgroup, lock }),
-            Err((_, Errno::EWOULDBLOCK)) => {
-                Err(KernelError::refused(what, "another trial runs on this cgroup: end it first"))
+        let inode = fs::metadata(&cgroup).map_err(KernelError::path("open", &cgroup))?.ino();
+        let lock = match state_folder() {
+            Ok(folder) => folder.lock(&format!("trial-{inode}"), Duration::ZERO),
+            Err(e) => Err(LockError::Io(e)),
+        };
+        match lock {
+            Ok(lock) => Ok(Self { cgroup, lock: Some(lock) }),
+            Err(LockError::Held(by)) => {
+                let by = by.map_or_else(String::new, |n| format!(" (process {n})"));
+                Err(KernelError::refused(
+                    what,
+                    format!("another trial runs on this cgroup{by}: end it first"),
+                ))
             }
-            Err((_, e)) => Err(KernelError::path("lock", &cgroup)(e.into())),
+            Err(LockError::Io(_)) => Ok(Self { cgroup, lock: None }),
         }
     }
 }
@@ -64,22 +76,27 @@ pub(crate) fn claim(what: &str, wanted: &Path) -> Result<Vec<Claim>, KernelError
 
 /// A cgroup with the programs of the trial. Dropping it detaches them.
 struct Place {
-    attached: [Attached; 2],
+    attached: Vec<Attached>,
     claim: Claim,
 }
 
 impl Place {
-    fn new(object: &Object, claim: Claim) -> Result<Self, KernelError> {
-        // A connection is seen from its first packet if those are seen before any is assigned.
-        let packets = Attached::new(object, "on_packet", &claim.cgroup)?;
-        Ok(Self { attached: [Attached::new(object, "trial", &claim.cgroup)?, packets], claim })
+    fn new(object: &Object, claim: Claim, sees_choices: bool) -> Result<Self, KernelError> {
+        // A connection is seen from its first packet, and its program's choice, if those are seen before any is
+        // assigned. They are detached in the reverse order.
+        let programs = sees_choices.then_some("on_choice").into_iter().chain(["on_packet", "trial"]);
+        let attached = programs.map(|p| Attached::new(object, p, &claim.cgroup));
+        let mut attached = attached.collect::<Result<Vec<_>, _>>()?;
+        attached.reverse();
+        Ok(Self { attached, claim })
     }
 
     /// Attaches the programs again if the cgroup was removed and made again since; returns true if so.
     fn follow(&mut self, what: &str, object: &Object) -> Result<bool, KernelError> {
-        let [trial, packets] = &mut self.attached;
-        packets.follow(object)?;
-        let followed = trial.follow(object)?;
+        let mut followed = false;
+        for program in self.attached.iter_mut().rev() {
+            followed = program.follow(object)?;
+        }
         if followed {
             self.claim.lock = Claim::new(what, self.claim.cgroup.clone())?.lock;
         }
@@ -91,13 +108,20 @@ impl Place {
 pub(crate) struct Places {
     pub(crate) wanted: PathBuf,
     all: Vec<Place>,
+    sees_choices: bool,
 }
 
 impl Places {
-    pub(crate) fn new(wanted: &Path, claims: Vec<Claim>, object: &Object) -> Result<Self, KernelError> {
-        let all = claims.into_iter().map(|c| Place::new(object, c)).collect::<Result<_, _>>()?;
+    pub(crate) fn new(
+        wanted: &Path,
+        claims: Vec<Claim>,
+        object: &Object,
+        sees_choices: bool,
+    ) -> Result<Self, KernelError> {
+        let all =
+            claims.into_iter().map(|c| Place::new(object, c, sees_choices)).collect::<Result<_, _>>()?;
         // A path may be relative, and a cgroup of it may be made again.
-        Ok(Self { wanted: absolute(wanted)?, all })
+        Ok(Self { wanted: absolute(wanted)?, all, sees_choices })
     }
 
     /// Attaches the trial to cgroups that were made since, and returns them. Needs `CAP_BPF` and
@@ -116,7 +140,8 @@ impl Places {
                 if self.all.iter().any(|p| p.claim.cgroup == cgroup) {
                     continue;
                 }
-                match Claim::new(&what, cgroup.clone()).and_then(|c| Place::new(object, c)) {
+                match Claim::new(&what, cgroup.clone()).and_then(|c| Place::new(object, c, self.sees_choices))
+                {
                     Ok(place) => {
                         self.all.push(place);
                         made.push(cgroup);
@@ -134,7 +159,6 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn a_pattern_names_the_upper_cgroups_in_order() {

@@ -6,12 +6,13 @@
 //! keep their control until they close; new ones use what they used before the trial.
 
 use crate::bpf_log::keep_log;
-use crate::check::{Check, Verb};
+use crate::check::{Check, Verb, sees_choices};
 use crate::error::KernelError;
 use crate::exits::Exits;
 use crate::facts::{ExitReason, Facts, Kind, Numbers};
 use crate::list::{available, lookup};
 use crate::load::{Held, Spec, load_as};
+use crate::others::{self, OtherProgram};
 use crate::places::{Places, claim};
 use crate::study::KERNEL_CONTROLS;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
@@ -75,6 +76,8 @@ pub struct RunningTrial {
     // Dropped in this order: first no connection is assigned any more, then the controls are removed.
     places: Places,
     object: Object,
+    others: Vec<OtherProgram>,
+    sees_choices: bool,
     /// Those that were loaded, with the arm of each.
     controls: Vec<(usize, Held)>,
 }
@@ -134,6 +137,12 @@ impl RunningTrial {
         let what = format!("trial on {}", spec.cgroup.display());
         let claims = claim(&what, spec.cgroup)?;
         Check::new().must(Verb::Trial, &what)?;
+        let mut others = Vec::new();
+        for claim in &claims {
+            others.extend(others::find(&what, &claim.cgroup)?);
+        }
+        others.sort_by(|a, b| (&a.cgroup, a.id).cmp(&(&b.cgroup, b.id)));
+        others.dedup();
         let (mut names, mut controls) = (Vec::new(), Vec::new());
         for (number, arm) in spec.plan.arms().iter().enumerate() {
             let (name, held) = load_arm(&arm.name, number)?;
@@ -151,10 +160,27 @@ impl RunningTrial {
                 map.initial_value_mut().unwrap_or_default()[..plan.len()].copy_from_slice(&plan);
             }
         }
+        let sees_choices = sees_choices();
+        if !sees_choices {
+            for mut program in object.progs_mut().filter(|p| p.name() == "on_choice") {
+                program.set_autoload(false);
+            }
+        }
         let object = object.load().map_err(KernelError::bpf(&*what))?;
-        let places = Places::new(spec.cgroup, claims, &object)?;
+        let places = Places::new(spec.cgroup, claims, &object, sees_choices)?;
         let (salt, arms) = (salt()?, names.len());
-        Ok(Self { plan, arms, salt, sticky: spec.sticky, places, object, controls })
+        Ok(Self { plan, arms, salt, sticky: spec.sticky, places, object, others, sees_choices, controls })
+    }
+
+    /// Returns the programs of others that saw the same connections when it began, and may set their control.
+    pub fn others(&self) -> &[OtherProgram] {
+        &self.others
+    }
+
+    /// True if it sees each control that a program sets after `accept()` or `connect()`. Otherwise it does not see
+    /// one that the connection has already, so what its connections are withdrawn for differs between arms.
+    pub const fn sees_choices(&self) -> bool {
+        self.sees_choices
     }
 
     /// Attaches the trial to its cgroups that were made, or removed and made again, since the last call, and

@@ -64,11 +64,13 @@ const ATTACKS: [Receiver; 5] =
 fn tun(ns: &str) -> File {
     let file = Net::within(ns, || {
         let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").expect("it exists");
+        // SAFETY: a structure of numbers, which may be zero.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(b"tun0") {
             *to = (*from).cast_signed();
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        // SAFETY: the structure is that of this request, and outlives the call.
         let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
         file

@@ -241,7 +241,7 @@ impl Experiment {
 
     /// Reads an experiment from a file.
     pub fn load(file: &str) -> Result<Self, ExperimentError> {
-        let text = std::fs::read_to_string(file)
+        let text = slowstart_files::read_text(Path::new(file), slowstart_files::MOST_TEXT)
             .map_err(|e| ExperimentError::Text(file.to_string(), e.to_string()))?;
         let name = Path::new(file).file_stem().map_or("".into(), |n| n.to_string_lossy());
         Self::parse(file, &name, &text)

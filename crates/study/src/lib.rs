@@ -20,7 +20,6 @@
 //! - [`words`]: numbers and units as text
 //! - [`cells`]: comparison of two engines over named cells
 //! - [`vectors`]: events and windows of every startup, to check ports with
-//! - [`whole`]: files that appear whole or not at all
 
 pub mod axis;
 pub mod cells;
@@ -43,5 +42,4 @@ pub mod stats;
 pub mod summary;
 pub mod vectors;
 pub mod verdict;
-pub mod whole;
 pub mod words;

@@ -15,7 +15,6 @@ use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA};
 use slowstart_study::run::{Job, in_order};
 use slowstart_study::scenario::{Study, StudyText};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -242,7 +241,8 @@ impl Plan {
     /// What was found and expected, and where.
     pub fn load(file: &Path, engine: Option<&str>) -> Result<Self, PlanError> {
         let failed = |why: String| PlanError::File { file: file.display().to_string(), why };
-        let text = fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+        let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
+            .map_err(|e| failed(e.to_string()))?;
         Self::read(&text, file.parent(), engine).map_err(|e| match e {
             PlanError::File { .. } => e,
             other => failed(other.to_string()),

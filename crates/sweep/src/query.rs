@@ -14,7 +14,6 @@ use slowstart_sim::suggest::did_you_mean;
 use slowstart_study::axis;
 use slowstart_study::columns::{Cell, Column, Kind};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -200,7 +199,8 @@ fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
         if !name.ends_with("cut") && !seen.insert(sweep) {
             continue;
         }
-        let reader = part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, File::open(file))?))?;
+        let reader =
+            part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
         for field in reader.schema().fields() {
             match fields.iter_mut().find(|f| f.name() == field.name()) {
                 None => fields.push(field.as_ref().clone()),
@@ -248,7 +248,8 @@ fn scan(
     mut each: impl FnMut(Vec<ArrayRef>, usize),
 ) -> Result<(), QueryError> {
     for (_, file) in parts {
-        let reader = part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, File::open(file))?))?;
+        let reader =
+            part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
         let names: Vec<&str> = wanted.iter().map(|i| schema.field(*i).name().as_str()).collect();
         let mask = ProjectionMask::columns(reader.parquet_schema(), names.iter().copied());
         for batch in part(file, reader.with_projection(mask).with_batch_size(BATCH).build())? {

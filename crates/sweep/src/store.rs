@@ -24,17 +24,21 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use slowstart_files::{Folder, Lock, LockError, WholeFile};
 use slowstart_replay::limits::LONGEST;
 use slowstart_study::columns::{Column, Kind};
-use slowstart_study::whole::WholeFile;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 
 /// The file that marks a store.
 const MARKER: &str = slowstart_replay::folder::STORE;
+/// The lock under which its small files are written, and how long another process may hold it.
+const LOCK: &str = ".lock";
+const WAIT: Duration = Duration::from_secs(30);
 /// Version of the format.
 const FORMAT: u32 = 1;
 
@@ -185,11 +189,8 @@ const MOST_TEXT: u64 = 1 << 26;
 
 /// Reads a small file of a store.
 fn read_text(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    if File::open(file)?.take(MOST_TEXT).read_to_string(&mut text)? as u64 == MOST_TEXT {
-        return Err(io::Error::other(format!("found {MOST_TEXT} bytes or more, expected a smaller file")));
-    }
-    Ok(text)
+    let bytes = slowstart_files::read_from(slowstart_files::open(file)?, MOST_TEXT)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 /// Reads the next line of a journal, with its line feed, and returns true; false at the end, and at a line
@@ -212,8 +213,7 @@ fn refuse_link(path: &Path) -> Result<(), StoreError> {
 /// Opens and locks a journal; `None` if another process holds it.
 pub(crate) fn lock_file(journal: &Path) -> Result<Option<File>, StoreError> {
     refuse_link(journal)?;
-    let open = OpenOptions::new().read(true).append(true).create(true).open(journal);
-    let file = named(journal, open)?;
+    let file = named(journal, slowstart_files::append(journal))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(None),
         // A file system without locks is not refused: each process would write the same bytes.
@@ -227,7 +227,7 @@ fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), S
     let mut text = serde_json::to_string_pretty(value).expect("plain data");
     text.push('\n');
     let write = || -> io::Result<()> {
-        let mut out = WholeFile::create(file, file.with_file_name(format!(".{name}{ending}")))?;
+        let mut out = WholeFile::create(file, &file.with_file_name(format!(".{name}{ending}")))?;
         out.write_all(text.as_bytes())?;
         out.finish()
     };
@@ -410,7 +410,7 @@ impl Store {
     pub fn journalled(&self) -> Result<usize, StoreError> {
         let mut n = 0;
         for (_, file) in self.files("journal", "jsonl")? {
-            let mut reader = BufReader::new(named(&file, File::open(&file))?);
+            let mut reader = BufReader::new(named(&file, slowstart_files::open(&file))?);
             let mut line = Vec::new();
             while named(&file, next_line(&mut reader, &mut line))? {
                 n += 1;
@@ -507,7 +507,7 @@ impl Store {
     pub fn manifest(&self) -> Result<Manifest, StoreError> {
         let mut parts = Vec::new();
         for (name, file) in self.parts()? {
-            let open = named(&file, File::open(&file))?;
+            let open = named(&file, slowstart_files::open(&file))?;
             let bytes = named(&file, open.metadata())?.len();
             let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
             let rows = reader.metadata().file_metadata().num_rows() as usize;
@@ -541,13 +541,18 @@ impl Store {
         write_json(file, "", value)
     }
 
-    /// Waits for the lock under which such files are written. It ends with the file.
-    fn lock_marker(&self) -> Result<File, StoreError> {
-        let marker = self.dir.join(MARKER);
-        let lock = named(&marker, File::open(&marker))?;
-        // A file system without locks is not refused.
-        let _ = lock.lock();
-        Ok(lock)
+    /// Waits for the lock under which such files are written.
+    fn lock_marker(&self) -> Result<Option<Lock>, StoreError> {
+        let folder = named(&self.dir, Folder::open(&self.dir))?;
+        match folder.lock(LOCK, WAIT) {
+            Ok(lock) => Ok(Some(lock)),
+            // A finished store need not be writable, and a file system without locks is not refused.
+            Err(LockError::Io(_)) => Ok(None),
+            Err(e) => named(
+                &self.dir.join(LOCK),
+                Err(io::Error::other(format!("{e}, for {} s now", WAIT.as_secs()))),
+            ),
+        }
     }
 }
 
@@ -577,7 +582,7 @@ impl Chunk {
             for line in keys.iter().filter_map(|k| self.lines.get(k)) {
                 table.push(&serde_json::from_str(line).map_err(io::Error::from)?);
             }
-            let out = WholeFile::create(&self.part, self.journal.with_extension("part"))?;
+            let out = WholeFile::create(&self.part, &self.journal.with_extension("part"))?;
             let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties()))?;
             writer.write(&table.batch()?)?;
             Ok(writer.into_inner()?.finish()?)
@@ -589,12 +594,15 @@ impl Chunk {
 
 /// The keys of a part.
 pub(crate) fn read_keys(file: &Path) -> Result<Vec<u128>, StoreError> {
-    let reader = named(file, ParquetRecordBatchReaderBuilder::try_new(named(file, File::open(file))?))?;
+    let reader =
+        named(file, ParquetRecordBatchReaderBuilder::try_new(named(file, slowstart_files::open(file))?))?;
     let mask = ProjectionMask::columns(reader.parquet_schema(), ["key"]);
     let mut keys = Vec::new();
     for batch in named(file, reader.with_projection(mask).build())? {
         let batch = named(file, batch)?;
-        let column = batch.column(0).as_string::<i32>();
+        let column = batch.column_by_name("key").and_then(|c| c.as_string_opt::<i32>());
+        let why = || io::Error::other("found no column key of text, expected a part of a store");
+        let column = named(file, column.ok_or_else(why))?;
         keys.extend(column.iter().flatten().filter_map(|k| u128::from_str_radix(k, 16).ok()));
     }
     Ok(keys)

@@ -49,6 +49,7 @@ pub(super) fn replay(
     };
     let report = all.run(&store, options, rayon::current_num_threads(), &each);
     bar.finish_and_clear();
+    interrupt.stopped();
     let report = report?;
     note(&format!(
         "{}: {} of {} files read in {:.1} s, the others were there",

@@ -166,7 +166,7 @@ fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Resul
 
 /// Prints a warning, also with `--quiet`.
 pub(crate) fn warn(text: &str) {
-    eprintln!("slowstart: {}", printable(text));
+    crate::output::tell(&printable(text));
 }
 
 /// Counts up on a terminal, nothing elsewhere.

@@ -36,10 +36,11 @@ impl JsonLines {
     /// Empties the file or creates it. A symbolic link is replaced, not followed.
     fn create(dir: &Path, name: &str) -> Result<Self> {
         let file = dir.join(name);
-        if fs::symlink_metadata(&file).is_ok_and(|m| m.is_symlink()) {
-            fs::remove_file(&file).with_context(|| file.display().to_string())?;
+        let named = || file.display().to_string();
+        if fs::symlink_metadata(&file).is_ok() {
+            fs::remove_file(&file).with_context(named)?;
         }
-        Ok(Self(BufWriter::new(File::create(&file).with_context(|| file.display().to_string())?)))
+        Ok(Self(BufWriter::new(slowstart_files::create_new(&file).with_context(named)?)))
     }
 
     fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {

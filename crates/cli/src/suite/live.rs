@@ -5,6 +5,7 @@ use super::ended;
 use super::stack::Commands;
 use crate::emulate::{end_server, wait_for_listener};
 use crate::interrupt::Interrupt;
+use crate::output::tell;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -51,7 +52,7 @@ pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u3
         standard: standard(),
         notes: Vec::new(),
     };
-    let report = run_stack(suite, &settings, &mut live, |s| eprintln!("slowstart: {}", s.name));
+    let report = run_stack(suite, &settings, &mut live, |s| tell(&s.name));
     let mut report = report.map_err(|e| ended(e, live.interrupt.signal()))?;
     report.notes = vec![
         format!("A whole stack on the real clock: `{}`, fetched by `{}`.", commands.serve, commands.fetch),

@@ -16,7 +16,6 @@ use slowstart_study::scenario::StudyText;
 use slowstart_suite::run::Settings;
 use slowstart_suite::{Report, Suite, SuiteError, baseline, report};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 
 /// Judge startups by the sections of RFC 9743
@@ -108,7 +107,8 @@ struct Run {
 
 fn suite(file: Option<&PathBuf>) -> Result<Suite> {
     let Some(file) = file else { return Ok(Suite::built_in()) };
-    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
+        .with_context(|| file.display().to_string())?;
     Suite::read(&text).with_context(|| file.display().to_string())
 }
 
@@ -169,7 +169,8 @@ impl Run {
             suite.scenarios.retain(|s| self.scenario.contains(&s.name));
         }
         let before = self.against_baseline.as_ref().map(|file| {
-            let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            let text = slowstart_files::read_text(file, slowstart_files::MOST_REPORT)
+                .with_context(|| file.display().to_string())?;
             serde_json::from_str::<Report>(&text)
                 .with_context(|| format!("{}: no report of a suite", file.display()))
         });

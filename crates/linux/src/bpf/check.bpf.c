@@ -40,6 +40,12 @@ int try_sockops(void *ctx)
 	return 1;
 }
 
+SEC("cgroup/setsockopt")
+int try_setsockopt(void *ctx)
+{
+	return 1;
+}
+
 SEC("cgroup_skb/ingress")
 int try_cgroup_skb(void *ctx)
 {

@@ -4,6 +4,9 @@
  * congestion control, and measures the connection until it closes. It runs for connections of this cgroup only; of
  * those that are not in the trial it only finds that out, at each packet. `trial.rs` parses the records.
  *
+ * `on_choice` sees each program's own choice of a control, also of the one that its connection has: what withdraws a connection
+ * from one arm would do so from each. Where the kernel refuses it, a choice is seen by what it changes.
+ *
  * `trial` assigns, samples the RTT and sees the close. `on_packet` sees each packet from the peer, before the kernel takes the
  * lock of the socket: maybe at the same time as `trial` on another processor, and as itself, since on a veth or loopback the
  * processor that sends an ACK processes it. So a connection has a lock of its own.
@@ -42,6 +45,13 @@ struct __sk_buff {
 	__u64 flow_keys, tstamp;
 	__u32 wire_len, gso_segs;
 	struct bpf_sock *sk;
+};
+
+/* The same of the third. */
+struct bpf_sockopt {
+	struct bpf_sock *sk;
+	void *optval, *optval_end;
+	__s32 level, optname, optlen, retval;
 };
 
 struct bpf_spin_lock {
@@ -175,10 +185,16 @@ static __always_inline __u64 active(const struct conn *c, __u64 now_us)
 	return c->begun_us && now_us > since ? now_us - since : 0;
 }
 
-/*
- * True if the connection's control is no longer the one that it was given: the program has set another one after accept() or
- * connect(). The first time it is counted as such, and no longer in its arm.
- */
+/* The program has set a control after accept() or connect(). The first time it is counted as such, and no longer in its arm. */
+static __always_inline void choose(struct conn *c)
+{
+	if (__sync_lock_test_and_set(&c->own_choice, 1))
+		return;
+	__sync_fetch_and_add(&counts.own_choice, 1);
+	__sync_fetch_and_sub(&counts.assigned[c->arm & (MAX_ARMS - 1)], 1);
+}
+
+/* True if that is so, also if the connection's control is no longer the one that it was given. */
 static __always_inline int has_own_choice(struct tcp_sock *tp, struct conn *c)
 {
 	struct inet_connection_sock___t *icsk = (void *)tp;
@@ -193,10 +209,7 @@ static __always_inline int has_own_choice(struct tcp_sock *tp, struct conn *c)
 		differs |= ops->name[i] ^ given[i];
 	if (!differs)
 		return 0;
-	if (__sync_lock_test_and_set(&c->own_choice, 1))
-		return 1;
-	__sync_fetch_and_add(&counts.own_choice, 1);
-	__sync_fetch_and_sub(&counts.assigned[arm], 1);
+	choose(c);
 	return 1;
 }
 
@@ -386,6 +399,23 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct entry *e, __u32 a
 		now_us = bpf_ktime_get_ns() / 1000;
 	e->c.milestone_us[passed] = active(&e->c, now_us);
 	write_record(tp, e, 0);
+}
+
+SEC("cgroup/setsockopt")
+int on_choice(struct bpf_sockopt *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct entry *e;
+
+	if (sk && ctx->level == SOL_TCP && ctx->optname == TCP_CONGESTION) {
+		e = bpf_sk_storage_get(&conns, sk, 0, 0);
+		if (e)
+			choose(&e->c);
+	}
+	/* The kernel refuses a value of more than a page that this returns as it is. */
+	if (ctx->optlen > 4096)
+		ctx->optlen = 0;
+	return 1;
 }
 
 SEC("cgroup_skb/ingress")

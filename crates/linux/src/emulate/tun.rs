@@ -42,11 +42,13 @@ impl Tun {
     reason = "no crate in use has this call; the structure outlives it and is zero except for two fields"
 )]
 fn attach(file: &File) -> io::Result<()> {
+    // SAFETY: a structure of numbers, which may be zero.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the structure is that of this request, and outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -56,6 +58,7 @@ fn attach(file: &File) -> io::Result<()> {
 pub(super) fn realtime() -> bool {
     let exact = nix::sys::prctl::set_timerslack(1).is_ok();
     let priority = libc::sched_param { sched_priority: 50 };
+    // SAFETY: the structure outlives the call.
     let first = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) } == 0;
     exact && first
 }

@@ -36,8 +36,13 @@ const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 77);
 #[allow(unsafe_code, reason = "no crate in use has this protocol; a descriptor has one owner")]
 fn tcp(multipath: bool) -> std::io::Result<OwnedFd> {
     let protocol = if multipath { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
+    // SAFETY: it takes numbers and has no pointers.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, protocol) };
-    if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: it is open, and of nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn listener(at: SocketAddrV4, multipath: bool) -> TcpListener {

@@ -97,6 +97,8 @@ enum Program {
     /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a
     /// second.
     LosesPeer,
+    /// The same under CUBIC, the control of an arm.
+    ChoosesCubic,
     /// Sends 20 kB, a second later a packet that is lost, and half a second after that one that is not.
     LosesPacket,
 }
@@ -108,12 +110,22 @@ pub(crate) fn trial_while(
     connections: usize,
     during: impl FnOnce(&Cgroup, &Net),
 ) -> Option<(Vec<TrialRecord>, TrialCounts)> {
+    trial_between(["reno:50%", "search:50%"], name, connections, during)
+}
+
+/// The same between these arms.
+fn trial_between(
+    arms: [&str; 2],
+    name: &str,
+    connections: usize,
+    during: impl FnOnce(&Cgroup, &Net),
+) -> Option<(Vec<TrialRecord>, TrialCounts)> {
     let cgroup = Cgroup::new(name).or_else(|| {
         println!("skipped: kernel tests that need a writable cgroup v2");
         None
     })?;
     let net = Net::veth(name);
-    let arms = ["reno:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let arms = arms.map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
     let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
@@ -149,6 +161,73 @@ fn the_time_of_the_last_byte_does_not_include_the_wait_for_the_close() {
         assert_eq!(r.outcome.delivered_bytes, 20_000, "{r:?}");
         assert!(r.outcome.last_s.is_some_and(|s| s < 0.5), "{r:?}");
     }
+}
+
+/// A program that sets the control of one arm changes nothing for the connections of that arm, and is seen there
+/// too: else large files, for which programs do this, would count in one arm alone.
+#[test]
+fn a_choice_of_an_arms_own_control_withdraws_from_every_arm() {
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    let Some((records, counts)) =
+        trial_between(["cubic:50%", "reno:50%"], "same", CONNECTIONS, |cgroup, net| {
+            controls_of_a_child(cgroup, net, Program::ChoosesCubic);
+        })
+    else {
+        return;
+    };
+    assert_eq!((counts.own_choice, counts.assigned), (CONNECTIONS as u64, vec![0, 0]));
+    let last: Vec<_> = records.iter().filter(|r| r.closed).collect();
+    assert!(last.len() == CONNECTIONS && last.iter().all(|r| r.own_choice), "{last:?}");
+    let arms: std::collections::BTreeSet<_> = last.iter().map(|r| r.outcome.arm).collect();
+    assert_eq!(arms.len(), 2, "connections of both arms");
+}
+
+#[test]
+fn a_selection_on_the_same_connections_is_named_at_the_start() {
+    let Some(_one) = able(&[Verb::Select, Verb::Trial]) else { return };
+    let (Some(outer), Some(other)) = (Cgroup::new("outer"), Cgroup::new("other")) else {
+        println!("skipped: kernel tests that need a writable cgroup v2");
+        return;
+    };
+    let inner = Cgroup(outer.0.join("inner"));
+    fs::create_dir(&inner.0).expect("writable");
+    let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
+    let start = |cgroup| {
+        RunningTrial::start(&TrialSpec { cgroup, plan: &plan, sticky: false, a_a: false, dry: false })
+    };
+    for (selected, tried) in [(&outer, &inner), (&inner, &outer), (&outer, &outer)] {
+        let selection = slowstart_linux::select(&selected.0, "reno", false).expect("root");
+        let e = start(&tried.0).expect_err("it is selected").to_string();
+        assert!(e.contains("a selection") && e.contains(&selected.0.display().to_string()), "{e}");
+        let beside = start(&other.0).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(beside.others(), []);
+        drop(selection);
+    }
+    let running = start(&inner.0).unwrap_or_else(|e| panic!("{e}"));
+    let e = start(&outer.0).expect_err("there is a trial in it").to_string();
+    assert!(e.contains("another trial runs on") && e.contains("inner"), "{e}");
+    drop(running);
+    start(&outer.0).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Any user may lock a cgroup's directory.
+#[test]
+fn a_lock_of_another_user_refuses_no_trial() {
+    let Some(_one) = able(&[Verb::Trial]) else { return };
+    let Some(cgroup) = Cgroup::new("locked") else {
+        println!("skipped: kernel tests that need a writable cgroup v2");
+        return;
+    };
+    let dir = fs::File::open(&cgroup.0).expect("it exists");
+    dir.lock().expect("nobody has it");
+    let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
+    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let running = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let e = RunningTrial::start(&spec).expect_err("it has one").to_string();
+    assert!(e.contains(&format!("(process {})", std::process::id())), "{e}");
+    drop(running);
 }
 
 #[test]
@@ -270,7 +349,7 @@ fn sends_in_a_cgroup() {
                 idle.push(socket);
                 continue;
             }
-            "ChoosesFirst" => choose(),
+            "ChoosesFirst" | "ChoosesCubic" => choose(),
             "ChoosesLater" => {
                 (&socket).write_all(&vec![7; BYTES]).expect("the connection lives");
                 // The answer comes with an ACK of the first milestone.

@@ -65,9 +65,8 @@ impl Files {
 
     /// The text of the file at a place.
     pub(super) fn text(&self, place: &Path) -> io::Result<String> {
-        let mut text = String::new();
-        self.open(place)?.read_to_string(&mut text)?;
-        Ok(text)
+        let bytes = slowstart_files::read_from(self.open(place)?, slowstart_files::MOST_TEXT)?;
+        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.utf8_error()))
     }
 }
 

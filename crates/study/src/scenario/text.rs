@@ -262,7 +262,8 @@ impl StudyText {
     /// Reads a study as written from a TOML file, unchecked.
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
-        let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+        let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
+            .map_err(|e| failed(e.to_string()))?;
         Self::read(&text).map_err(|e| failed(e.to_string()))
     }
 

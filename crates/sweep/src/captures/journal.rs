@@ -6,11 +6,11 @@ use crate::table::{TableBuilder, TableError, properties};
 use parquet::arrow::ArrowWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use slowstart_files::WholeFile;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::{TRANSFER_SCHEMA, Transfer};
 use slowstart_study::columns::{Column, Kind, columns};
-use slowstart_study::whole::WholeFile;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -163,7 +163,7 @@ impl Journal {
 
     /// Calls `each` with every whole line, with its line feed, up to one that is cut, too long or no text.
     fn each_line(&self, mut each: impl FnMut(&str) -> Result<(), TableError>) -> Result<(), StoreError> {
-        let mut reader = BufReader::new(named(&self.path, File::open(&self.path))?);
+        let mut reader = BufReader::new(named(&self.path, slowstart_files::open(&self.path))?);
         let mut line = Vec::new();
         while named(&self.path, next_line(&mut reader, &mut line))?
             && let Ok(line) = str::from_utf8(&line)
@@ -203,9 +203,9 @@ impl Journal {
         let (listing, records) =
             (self.path.with_extension("files"), store.dir().join("files").join(format!("{name}.jsonl")));
         let write = || -> Result<(), StoreError> {
-            let mut list = BufWriter::new(named(&listing, WholeFile::create(&records, listing.clone()))?);
+            let mut list = BufWriter::new(named(&listing, WholeFile::create(&records, &listing))?);
             let mut table = TableBuilder::new(part_columns());
-            let out = named(&temporary, WholeFile::create(&part, temporary.clone()))?;
+            let out = named(&temporary, WholeFile::create(&part, &temporary))?;
             let mut writer =
                 named(&temporary, ArrowWriter::try_new(out, table.schema(), Some(properties())))?;
             let mut rows = 0;

@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use slowstart_replay::replay::Options;
 use slowstart_replay::transfer::{TRANSFER_SCHEMA, Transfer};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -293,7 +293,7 @@ impl Captures {
     pub fn transfers(&self, store: &Store, mut each: impl FnMut(&Transfer)) -> Result<(), StoreError> {
         let (mut keys, mut before) = (self.keys(), String::new());
         for (_, file) in store.parts()? {
-            let open = named(&file, File::open(&file))?;
+            let open = named(&file, slowstart_files::open(&file))?;
             let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
             let mask = ProjectionMask::columns(reader.parquet_schema(), WANTED);
             let mut of_part = BTreeSet::new();
@@ -370,9 +370,14 @@ fn partial(batch: &arrow_array::RecordBatch, row: usize) -> io::Result<Transfer>
     Ok(t)
 }
 
+/// The most bytes of the records of a part.
+const MOST_RECORDS: u64 = 1 << 28;
+
 /// The records of a part.
 fn records_of(file: &Path) -> Result<Vec<FileRecord>, StoreError> {
-    let text = named(file, fs::read_to_string(file))?;
+    let text =
+        named(file, slowstart_files::open(file).and_then(|f| slowstart_files::read_from(f, MOST_RECORDS)))?;
+    let text = named(file, String::from_utf8(text).map_err(io::Error::other))?;
     text.lines().map(|l| named(file, serde_json::from_str(l).map_err(io::Error::from))).collect()
 }
 
