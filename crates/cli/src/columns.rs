@@ -102,11 +102,21 @@ impl Column {
             _ => self.measure().map(Figure::Of),
         };
         let difference = figure.and_then(|f| decision.against(summary, f));
-        let tone = tone(difference.as_ref());
+        let price = figure.and_then(|f| decision.price(summary, f));
+        let tone = match self {
+            Self::Lost | Self::Queue | Self::Harm if price.is_some_and(|p| p.outweighs()) => Tone::Bad,
+            // Of losses that are not shown none is better.
+            Self::Lost if price.is_some_and(|p| p.is_unseen()) => Tone::Plain,
+            _ => tone(difference.as_ref()),
+        };
         let relative = |unit: &str| {
             difference.map(|d| {
                 let range = if interval { range(&d.median) } else { String::new() };
-                Cell { text: format!("{}{unit}{range}{}", signed(d.median.mid), unsure(&d)), tone }
+                Cell {
+                    text: never(&d)
+                        .unwrap_or_else(|| format!("{}{unit}{range}{}", signed(d.median.mid), unsure(&d))),
+                    tone,
+                }
             })
         };
         let own = |unit: &str| {
@@ -128,7 +138,7 @@ impl Column {
         let baseline = decision.baseline().is_some_and(|b| b.summary.label == summary.label);
         let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
         match self {
-            Self::Rank => s.rank.to_string().into(),
+            Self::Rank => s.rank.map_or("-".to_string(), |r| r.to_string()).into(),
             Self::Exit => classes(summary, all_intervals).into(),
             Self::Time1MB | Self::Time10MB | Self::All => relative(" %").unwrap_or_else(|| bold(own(" s"))),
             Self::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
@@ -137,7 +147,8 @@ impl Column {
                 Some((m, _)) => two_digits(m.mid).into(),
                 None => own("").into(),
             },
-            Self::Lost => Cell { text: own(""), tone },
+            Self::Lost if all_intervals => Cell { text: own(""), tone },
+            Self::Lost => Cell { text: summary.lost(|m| spread(m).mid), tone },
             Self::Queue => {
                 let text = summary
                     .of_all_runs(Measure::QueueDelay)
@@ -154,7 +165,7 @@ impl Column {
     pub(crate) fn span(self, decision: &Decision, versions: &[&Standing]) -> Cell {
         let of = |s: &Standing| -> Option<(f64, String)> {
             let against = |f, unit: &str| {
-                let d = decision.against(&s.summary, f)?;
+                let d = decision.against(&s.summary, f).filter(|d| d.median.mid.is_finite())?;
                 Some((d.median.mid, signed(d.median.mid) + unit))
             };
             match self {
@@ -197,7 +208,19 @@ pub(crate) fn tone(difference: Option<&Difference>) -> Tone {
 
 /// The mark of a difference that the runs do not show.
 pub(crate) const fn unsure(difference: &Difference) -> &'static str {
-    if matches!(difference.change, Change::NotShown { .. }) { "?" } else { "" }
+    if matches!(difference.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" }
+}
+
+/// `never 2/12`: in so many runs a transfer never got there and the baseline's did.
+pub(crate) fn never(difference: &Difference) -> Option<String> {
+    let [own, base] = difference.never;
+    match (own, base) {
+        (0, 0) => None,
+        (0, _) if difference.median.mid.is_finite() => None,
+        (0, k) => Some(format!("ends {k}/{}", difference.runs)),
+        (k, _) if k == difference.runs => Some("never".to_string()),
+        (k, _) => Some(format!("never {k}/{}", difference.runs)),
+    }
 }
 
 /// What startups of a table need that a sender may lack, and how many of its lines are not shown.
@@ -219,12 +242,12 @@ fn range(m: &Median) -> String {
     if low == mid && high == mid { String::new() } else { format!(" ({low} to {high})") }
 }
 
-/// `choke-point 27/30`, or all classes.
+/// `link full 27/30`, or all classes.
 fn classes(summary: &Summary, all: bool) -> String {
     let runs = summary.rows.len();
     let shares = summary
         .classes()
         .into_iter()
-        .map(|(c, n)| if n == runs { c.name().to_string() } else { format!("{} {n}/{runs}", c.name()) });
+        .map(|(c, n)| if n == runs { c.how().to_string() } else { format!("{} {n}/{runs}", c.how()) });
     shares.take(if all { usize::MAX } else { 1 }).collect::<Vec<_>>().join(", ")
 }

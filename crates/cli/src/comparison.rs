@@ -157,7 +157,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
                     None if column == Column::Harm => {
                         decision.others_got(l.first()).map_or(f64::INFINITY, |m| -m.mid)
                     }
-                    None if column == Column::Rank => l.standings[0].rank as f64,
+                    None if column == Column::Rank => l.standings[0].rank.map_or(f64::INFINITY, |r| r as f64),
                     None => l.first().classes().first().map_or(0.0, |(c, _)| f64::from(*c as u8)),
                 };
                 lines.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -319,7 +319,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let all: Vec<String> = Class::ALL
             .into_iter()
             .filter(|c| shown(*c))
-            .map(|c| format!("{}: {}", c.name(), c.brief()))
+            .map(|c| format!("{}: {}", c.how(), c.brief()))
             .collect();
         (!all.is_empty()).then(|| format!("{}.", all.join("; ")))
     }
@@ -437,7 +437,7 @@ pub(crate) mod tests {
             ["hystart 7.75 s 0.900", "* a -30 %", "b -10 % 0", "same -1 % 0", "slow +30 % 0"],
             "{text}"
         );
-        assert!(text.contains("choke-point") && text.contains("14,210"), "{text}");
+        assert!(text.contains("link full") && text.contains("14,210"), "{text}");
         assert!(!text.contains('\x1b') && !text.contains("Mbit/s"), "{text}");
     }
 

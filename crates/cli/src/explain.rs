@@ -227,7 +227,7 @@ impl<'a> Told<'a> {
                 reason(&e.reason),
                 e.reason,
                 self.window(e.detected_cwnd_bytes),
-                class.name(),
+                class.how(),
                 class.meaning()
             ),
         ));

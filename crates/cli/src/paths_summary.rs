@@ -1,12 +1,15 @@
 //! One summary over several paths: what each startup gains and loses on each, against the baseline.
 
-use crate::columns::{HARM_LEFT_OUT, notes, tone, unsure};
+use crate::columns::{HARM_LEFT_OUT, never, notes, tone, unsure};
 use crate::comparison::View;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use slowstart::registry::Need;
-use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, Standing, Terms, role};
+use slowstart_study::decision::{
+    Change, Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role,
+};
 use slowstart_study::record::Row;
+use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::summary::{Measure, Summary};
 use slowstart_study::words::{RECONSTRUCTED, list, marked, number, signed};
 
@@ -48,14 +51,15 @@ fn labels(all: &[Decision]) -> Vec<String> {
     labels.into_iter().map(|l| l.3).collect()
 }
 
-/// On how many paths a startup is certainly sooner, later, loses certainly more and leaves another flow
-/// certainly less than the baseline; and its mean difference.
+/// On how many paths a startup is certainly sooner, later, loses more and leaves another flow less than the
+/// baseline in enough runs to count, and on how many that is not shown; and its mean difference.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     sooner: usize,
     later: usize,
     loses: usize,
     harms: usize,
+    unseen: usize,
     mean: f64,
 }
 
@@ -70,10 +74,15 @@ impl Totals {
                 Some(Change::Worse) => t.later += 1,
                 _ => {}
             }
-            t.loses += usize::from(change(Figure::Of(Measure::StartupLost)) == Some(Change::Worse));
-            t.harms += usize::from(change(Figure::OthersGot) == Some(Change::Worse));
+            let price = |f| d.price(s, f).unwrap_or_default();
+            let lost = price(Figure::Of(Measure::StartupLost));
+            t.loses += usize::from(lost.is_paid());
+            t.unseen += usize::from(lost.runs > 0 && lost.is_unseen());
+            t.harms += usize::from(price(Figure::OthersGot).outweighs());
             let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
-            t.mean += sign * d.against(s, Figure::Of(d.by)).map_or(0.0, |x| x.median.mid) / all.len() as f64;
+            // What never gets there counts as ten times the time.
+            let by = d.against(s, Figure::Of(d.by)).map_or(0.0, |x| x.median.mid.clamp(-900.0, 900.0));
+            t.mean += sign * by / all.len() as f64;
         }
         t
     }
@@ -101,6 +110,9 @@ fn short_count(n: f64) -> String {
 fn cells(d: &Decision, label: &str) -> Vec<Cell> {
     let Some(s) = find(d, label) else { return vec![Cell::default(); if d.has_harm() { 3 } else { 2 }] };
     let relative = |x: &Difference, unit: &str| {
+        if let Some(text) = never(x) {
+            return Cell { text, tone: tone(Some(x)) };
+        }
         let mid = x.median.mid;
         let text = if mid.abs() < 0.5 { "0".to_string() } else { signed(mid.round()) };
         Cell { text: format!("{text} {unit}{}", unsure(x)), tone: tone(Some(x)) }
@@ -109,12 +121,16 @@ fn cells(d: &Decision, label: &str) -> Vec<Cell> {
         relative(&x, "%")
     } else {
         let unit = if d.by == Measure::Goodput { "" } else { " s" };
-        let text = s.of_all_runs(d.by).map_or("-".into(), |m| format!("{}{unit}", number(m.mid)));
+        let text = s.typical(d.by).map_or("-".into(), |(m, _)| format!("{}{unit}", number(m.mid)));
         Cell { text, tone: Tone::Bold }
     };
-    let lost = s.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
-    let change = d.against(s, Figure::Of(Measure::StartupLost));
-    let mut all = vec![time, Cell { text: short_count(lost), tone: tone(change.as_ref()) }];
+    let figure = Figure::Of(Measure::StartupLost);
+    let lost = match d.price(s, figure) {
+        Some(p) if p.outweighs() => Tone::Bad,
+        Some(p) if p.is_unseen() => Tone::Plain,
+        _ => tone(d.against(s, figure).as_ref()),
+    };
+    let mut all = vec![time, Cell { text: s.lost(|m| short_count(m.mid)), tone: lost }];
     if d.has_harm() {
         all.push(d.against(s, Figure::OthersGot).map_or_else(
             || d.others_got(s).map_or("-".into(), |m| format!("{:.0} %", m.mid).into()),
@@ -202,9 +218,13 @@ pub(crate) fn render(
 /// The verdict over the paths, in at most three sentences.
 fn verdict(all: &[Decision], labels: &[String]) -> String {
     let Some((base, others)) = labels.split_first() else { return String::new() };
+    if !others.is_empty() && !all.iter().any(Decision::is_decided) {
+        return format!("A verdict takes {FEWEST_PAIRS} valid runs or more (--runs): there is none.");
+    }
     let common: Vec<(&String, Totals)> = others
         .iter()
         .filter(|l| !standing(all, l).and_then(|s| s.need).is_some_and(Need::is_rare))
+        .filter(|l| !all.iter().filter_map(|d| find(d, l)).any(is_broken))
         .map(|l| (l, Totals::of(all, l)))
         .collect();
     let (n, has_harm) = (all.len(), all.iter().any(Decision::has_harm));
@@ -218,8 +238,12 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
         let harms =
             if has_harm { format!(", and leaves a CUBIC flow less {}", on(t.harms)) } else { String::new() };
         let and = if has_harm { "" } else { "and " };
+        let unseen = match t.unseen {
+            0 => String::new(),
+            k => format!(" (not shown {})", on(k)),
+        };
         format!(
-            "{} {}, {} {}, {and}loses more {}{harms}",
+            "{} {}, {} {}, {and}loses more packets {}{unseen}{harms}",
             faster.0,
             on(t.sooner),
             faster.1,
@@ -229,15 +253,15 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
     };
     // No harm first, then the most gain.
     let best = common.iter().filter(|(_, t)| t.sooner > 0).min_by(|(_, a), (_, b)| {
-        (a.later + a.loses + a.harms)
-            .cmp(&(b.later + b.loses + b.harms))
+        (a.later + a.loses + a.harms + a.unseen)
+            .cmp(&(b.later + b.loses + b.harms + b.unseen))
             .then(b.sooner.cmp(&a.sooner))
             .then(a.mean.total_cmp(&b.mean))
     });
     let Some((label, t)) = best else {
         return format!("Keep {base}: nothing is certainly {} on any of these paths.", faster.0);
     };
-    let mut sentences = vec![format!("Against {base}, {label} is {}.", says(t))];
+    let mut sentences = vec![format!("Against {base}, of {} others, {label} is {}.", others.len(), says(t))];
     let fastest =
         common.iter().filter(|(l, _)| l != label).min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
     if let Some((l, f)) = fastest.filter(|(_, f)| f.mean < t.mean) {
@@ -306,7 +330,9 @@ mod tests {
         let (_, legend, verdict) = shown(100);
         assert!(legend[0].contains("hystart (Linux' default)"), "{legend:?}");
         assert!(
-            verdict.starts_with("Against hystart, standard is sooner on all 2 paths, later nowhere"),
+            verdict.starts_with(
+                "Against hystart, of 3 others, standard is sooner on all 2 paths, later nowhere"
+            ),
             "{verdict}"
         );
     }
@@ -332,8 +358,8 @@ mod tests {
         assert!(legend.iter().any(|l| l.starts_with("CUBIC: ")), "{legend:?}");
         assert!(
             verdict.starts_with(
-                "Against hystart, search is sooner on all 2 paths, later nowhere, loses more nowhere, and leaves a CUBIC flow less \
-                 nowhere. ess gains most in the mean: sooner on all 2 paths, later nowhere, loses more nowhere, and leaves a CUBIC \
+                "Against hystart, of 2 others, search is sooner on all 2 paths, later nowhere, loses more packets nowhere, and leaves a CUBIC flow less \
+                 nowhere. ess gains most in the mean: sooner on all 2 paths, later nowhere, loses more packets nowhere, and leaves a CUBIC \
                  flow less on 1 of 2 paths."
             ),
             "{verdict}"

@@ -86,7 +86,7 @@ pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet
     let cell = |(m, d): (Measure, Option<Difference>)| {
         let Some(d) = d else { return ABSENT.to_string() };
         let unit = if matches!(m, Measure::Regret10MB | Measure::Regret1MB) { " %" } else { "" };
-        let unsure = if matches!(d.change, Change::NotShown { .. }) { "?" } else { "" };
+        let unsure = if matches!(d.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" };
         let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
         let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
         format!("{mid}{unit}{range}{unsure}")

@@ -19,7 +19,7 @@ pub struct Sheet {
 /// What the columns mean, for below the tables.
 pub const LEGEND: &str = "rank: one more than the startups that certainly reach 10 MB sooner, case by case and beyond the margin; ?: \
     these cases do not show it; +: needs what a sender may lack. 100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
-    early: left before the path was full, by a rule of its own; early loss: the same by loss. choke: left at the choke point; \
+    early: left before the path was full, by a rule of its own; early loss: the same by loss. full: left by a rule of its own with the link full; \
     deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
     packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
     * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned; \
@@ -99,7 +99,7 @@ pub fn speed(scores: &[Score]) -> Sheet {
             "p95",
             "early",
             "early loss",
-            "choke",
+            "full",
             "deep",
             "late",
             "none",

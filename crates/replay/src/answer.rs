@@ -24,16 +24,16 @@ pub fn sentences(t: &Transfer) -> Vec<String> {
     all
 }
 
-/// The answer in one sentence: whether it left slow start early, at the choke point or late, and how certain
+/// The answer in one sentence: whether it left slow start too early, with the link full or by loss, and how certain
 /// that is.
 pub fn lead(t: &Transfer) -> String {
     let certain = if t.certain { "certain" } else { "not certain" };
     let how = match t.class.known() {
         Some(Class::None) => return format!("It was in slow start to the end; this is {certain}."),
-        Some(class) => class.how(),
+        Some(class) => class.manner(),
         None if t.exit.is_some() => {
             return format!(
-                "It left slow start ({certain}); whether that was early, at the choke point or late is unknown."
+                "It left slow start ({certain}); whether that was too early, with the link full or by loss is unknown."
             );
         }
         None => {
@@ -58,7 +58,7 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     });
     let class = match (t.class, &t.unclear) {
         (ExitClass::Unknown, Some(why)) => format!("unknown: {why}"),
-        (class, _) => class.name().to_string(),
+        (class, _) => class.how().to_string(),
     };
     let cost = match (t.class, t.cost_s) {
         (ExitClass::Early, Some(c)) => format!("about {} s", number(c)),
@@ -175,7 +175,7 @@ fn left(t: &Transfer) -> String {
         (Some(class), Some(e)) => {
             let cost = t.cost_s.filter(|c| class == Class::Early && *c > 0.0);
             let cost = cost.map_or(String::new(), |c| format!(" This cost about {} s.", number(c)));
-            format!("{}: {}; {}.{cost}", with(e), class.how(), not_full())
+            format!("{}: {}; {}.{cost}", with(e), class.manner(), not_full())
         }
     }
 }
@@ -292,11 +292,11 @@ mod tests {
         );
         let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };
         assert!(
-            of(&full).ends_with("at the choke point; the path was full at 0.250 s. This is not certain."),
+            of(&full).ends_with("with the link full; the path was full at 0.250 s. This is not certain."),
             "{}",
             of(&full)
         );
-        assert!(of(&transfer(ExitClass::Late)).contains(": late; "));
+        assert!(of(&transfer(ExitClass::Late)).contains(": by loss; "));
         let none = Transfer { certain: true, ..transfer(ExitClass::None) };
         assert!(of(&none).ends_with("It was in slow start to the end. This is certain."));
         let unknown = Transfer { unclear: Some("too few packets".into()), ..transfer(ExitClass::Unknown) };
@@ -310,7 +310,7 @@ mod tests {
             facts(t).into_iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("{name}")).1
         };
         let early = Transfer { cost_s: Some(0.75), certain: true, ..transfer(ExitClass::Early) };
-        assert_eq!(lead(&early), "It left slow start early, which cost about 0.750 s; this is certain.");
+        assert_eq!(lead(&early), "It left slow start too early, which cost about 0.750 s; this is certain.");
         let shares = |periods: &[(&str, f64)]| {
             let limits = periods.iter().map(|(what, s)| LimitPeriod {
                 what: (*what).into(),
@@ -324,7 +324,7 @@ mod tests {
             fact(&held, "limited by"),
             "cwnd 60 %, application 25 %, nothing to send (idle) 15 % of the time"
         );
-        assert_eq!(fact(&early, "exit"), "early");
+        assert_eq!(fact(&early, "exit"), "too early");
         assert_eq!(fact(&early, "cost of the exit"), "about 0.750 s");
         assert_eq!((fact(&early, "certain"), fact(&early, "path full")), ("yes".into(), "not seen".into()));
         let unknown = Transfer {

@@ -58,7 +58,7 @@ fn predictions(t: &Transfer) -> Opinions {
             w.startup.clone(),
             w.exit.as_ref().map_or("-".to_string(), moment),
             w.exit.as_ref().map_or("-".to_string(), |e| segments(e.cwnd_bytes)),
-            w.class.name().to_string(),
+            w.class.how().to_string(),
             w.valid_until_s.map_or("the end".to_string(), |s| format!("{} s", words::number(s))),
             w.rule.as_ref().map_or("-".to_string(), moment),
         ]

@@ -79,7 +79,15 @@ impl ExitClass {
     /// All classes, in the order of their definition.
     pub const ALL: [Self; 5] = [Self::Early, Self::ChokePoint, Self::Late, Self::None, Self::Unknown];
 
-    /// The word in rows and tables.
+    /// The words where a person reads it.
+    pub const fn how(self) -> &'static str {
+        match self.known() {
+            Some(class) => class.how(),
+            None => "unknown",
+        }
+    }
+
+    /// The word in rows.
     pub const fn name(self) -> &'static str {
         match self.known() {
             Some(class) => class.name(),

@@ -4,7 +4,8 @@
 
 use super::Series;
 use maud::{Markup, PreEscaped, html};
-use slowstart_study::decision::{Change, Decision, Figure, role};
+use slowstart_study::decision::{Decision, Figure, role};
+use slowstart_study::price::share;
 use slowstart_study::summary::{Measure, Summary};
 use slowstart_study::verdict::recommended;
 use slowstart_study::words::{bytes, delay, number, rate, share_of_bdp, signed, spread};
@@ -33,8 +34,8 @@ pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     add(named("standard"));
     add(recommended(d).and_then(named));
     let lossless = |s: &&slowstart_study::decision::Standing| {
-        let change = d.against(&s.summary, Figure::Of(Measure::StartupLost)).map(|x| x.change);
-        s.unbeaten && change != Some(Change::Worse)
+        let price = d.price(&s.summary, Figure::Of(Measure::StartupLost));
+        s.unbeaten && price.is_none_or(|p| p.is_nothing())
     };
     d.standings.iter().filter(lossless).for_each(|s| add(Some(&s.summary.label)));
     d.standings.iter().for_each(|s| add(Some(&s.summary.label)));
@@ -259,7 +260,7 @@ fn says(s: &Series) -> String {
         None => format!("{}: does not leave{lost}", s.label),
         Some(e) => {
             let at = share_of_bdp(e.detected_cwnd_bytes as f64 / s.row.bdp_bytes.max(1) as f64);
-            format!("{}: {}, at {at}{lost}", s.label, s.row.class.name())
+            format!("{}: {}, at {at}{lost}", s.label, s.row.class.how())
         }
     }
 }
@@ -329,6 +330,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
     let row = series.iter().find(|s| s.label == base.summary.label)?.row;
     let middle = |s: &Summary, m: Measure| s.of_all_runs(m).map_or(0.0, |x| x.mid);
     let time = |s: &Summary| match d.against(s, Figure::Of(d.by)) {
+        Some(x) if x.never[0] > 0 => format!("never in {}", share(x.never[0], x.runs)),
         Some(x) => format!("{} %", signed(x.median.mid)),
         None => s.of_all_runs(d.by).map_or("-".into(), |m| format!("{} s", spread(&m).mid)),
     };
@@ -344,10 +346,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
         },
         Bars {
             title: "packets lost in startup".into(),
-            of: of
-                .iter()
-                .map(|s| (middle(s, Measure::StartupLost), number(middle(s, Measure::StartupLost))))
-                .collect(),
+            of: of.iter().map(|s| (middle(s, Measure::StartupLost), s.lost(|m| number(m.mid)))).collect(),
         },
         Bars {
             title: "longest wait in the queue".into(),

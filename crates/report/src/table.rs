@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use slowstart_study::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_study::price::share;
 use slowstart_study::record::Class;
 use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::summary::{Measure, Summary};
@@ -103,17 +104,18 @@ pub fn table(d: &Decision) -> Markup {
                 "Times are differences from " b { (label) }
                 @if let Some(role) = role(base.summary.rows[0], label) { ", " (role) "," }
                 " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
-                @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs)" }
+                @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs, which decide nothing)" }
                 ". " span class="good" { "Green" } " is certainly better, " span class="bad" { "red" } " certainly worse; below "
                 (number(100.0 * d.margin())) " % it is no difference; ? is not shown by this many runs. "
                 b class="front" { "★" } " nothing beats it in time, losses, delay"
                 @if d.has_harm() { " and harm" } " together. "
                 @if d.has_harm() { "A CUBIC flow got: of what it gets alone while the newcomer transfers 10 MB; points more or less. " }
             }
+            "Lost: the median; in parentheses the runs that lose more than it tells, or after a ? those whose transfer ended before slow start did, so that losses are not shown. "
             @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }
             @for class in Class::ALL {
                 @if d.standings.iter().any(|s| s.summary.classes().iter().any(|c| c.0 == class)) {
-                    b { (class.name()) } ": " (class.brief()) ". "
+                    b { (class.how()) } ": " (class.brief()) ". "
                 }
             }
             @if runs == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
@@ -127,7 +129,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Exit => {
             let runs = s.summary.rows.len();
             return html! {
-                td class="text" { @for (class, n) in s.summary.classes() { span title=(class.meaning()) { (class.name()) @if n < runs { " " (n) "/" (runs) } } } }
+                td class="text" { @for (class, n) in s.summary.classes() { span title=(class.meaning()) { (class.how()) @if n < runs { " " (n) "/" (runs) } } } }
             };
         }
         Column::Of(Measure::ExitTime | Measure::ExitWindow) => None,
@@ -138,8 +140,14 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let (tone, unsure) = match difference.map(|x| x.change) {
         Some(Change::Better) => (Some("good"), ""),
         Some(Change::Worse) => (Some("bad"), ""),
-        Some(Change::NotShown { .. }) => (None, " ?"),
+        Some(Change::NotShown { .. } | Change::TooFew) => (None, " ?"),
         _ => (None, ""),
+    };
+    let price = figure.filter(|f| d.costs().any(|c| c == *f)).and_then(|f| d.price(&s.summary, f));
+    let tone = match price {
+        Some(p) if p.outweighs() => Some("bad"),
+        Some(p) if p.is_unseen() => None,
+        _ => tone,
     };
     let classes: Vec<&str> = tone.into_iter().chain(class(column, d)).collect();
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
@@ -151,9 +159,22 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         _ => None,
     };
     if let (Some(unit), Some(x)) = (relative, difference) {
+        if x.never[0] > 0 || !x.median.mid.is_finite() {
+            return html! {
+                td class=[classes] {
+                    @if x.never[0] > 0 { "never" small { "in " (share(x.never[0], x.runs)) } } @else { "completes" small { "where " (share(x.never[1], x.runs)) " of the baseline did not" } }
+                }
+            };
+        }
         let [low, high] = [x.median.low, x.median.high].map(signed);
         return html! {
             td class=[classes] { (signed(x.median.mid)) (unit) (unsure) @if low != high { small { (low) " to " (high) } } }
+        };
+    }
+    if column == Column::Of(Measure::StartupLost) {
+        let range = s.summary.typical(Measure::StartupLost).and_then(|(m, _)| spread(&m).range);
+        return html! {
+            td class=[classes] { (s.summary.lost(|m| spread(m).mid)) @if let Some(range) = range { small { (range) } } }
         };
     }
     let of = match column {

@@ -2,16 +2,21 @@
 //! nothing beats.
 //!
 //! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference
-//! counts if its median is at least the margin and its 95 % interval excludes zero. Everything that shows
+//! counts if its median is at least the margin and its 95 % interval excludes zero; fewer than
+//! [`FEWEST_PAIRS`] runs decide nothing. A transfer that never completes is worse than any that does. Runs
+//! that are invalid decide nothing, and a controller that broke a rule has no place. Everything that shows
 //! results takes its order and its words from here.
 
+use crate::measured::{BROKEN, INVALID};
 use crate::order::Order;
-use crate::record::Row;
+use crate::price::Price;
+use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
 use crate::summary::{Measure, Summary, label_of, summarise};
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The startups that people choose among, which `slowstart compare` runs if none is named.
 pub const CHOSEN: [&str; 9] = [
@@ -89,15 +94,22 @@ pub enum Change {
         /// About how many runs would show it, if it is real.
         runs: usize,
     },
+    /// Fewer than [`FEWEST_PAIRS`] runs, which decide nothing.
+    TooFew,
 }
 
 /// A difference between two startups, from pairs of runs.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Median and interval: percent for times and rates; packets, milliseconds or points for the others.
+    /// Median and interval: percent for times and rates; packets, milliseconds or points for the others. Of
+    /// times, over the runs in which both transfers got there; infinite if there are none.
     pub median: Median,
-    /// What the interval says of the difference.
+    /// What the runs say of the difference.
     pub change: Change,
+    /// Runs that both have.
+    pub runs: usize,
+    /// Runs in which only the first transfer never got there, and those in which only the second never did.
+    pub never: [usize; 2],
 }
 
 /// What is compared: a measure of the rows, or the harm to another flow.
@@ -117,6 +129,12 @@ impl Figure {
         }
     }
 
+    /// True if a run without a value is one that never got there, rather than one that was not observed.
+    const fn is_time(self) -> bool {
+        use Measure::{Completion, Time1MB, Time10MB};
+        matches!(self, Self::Of(Completion | Time1MB | Time10MB))
+    }
+
     /// True if differences are in percent of the other's value.
     const fn is_relative(self) -> bool {
         use Measure::{Completion, Goodput, Time1MB, Time10MB};
@@ -130,10 +148,10 @@ pub struct Standing<'a> {
     /// The startup and its runs.
     pub summary: Summary<'a>,
     /// One more than the number of startups that certainly beat it, or beat one that does. Startups that
-    /// certainly beat each other in a circle share a rank.
-    pub rank: usize,
+    /// certainly beat each other in a circle share a rank. `None` if it broke a rule.
+    pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
-    /// needs.
+    /// needs. False for all if there are fewer than [`FEWEST_PAIRS`] runs.
     pub unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
@@ -142,8 +160,8 @@ pub struct Standing<'a> {
 /// The startups of one path, compared.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// What the order and the ranks are by: the time to 10 MB if every run has one, else the time to
-    /// completion if every run has one, else goodput.
+    /// What the order and the ranks are by: the time to 10 MB if most runs of the baseline have one, else the
+    /// time to completion if most have one, else goodput.
     pub by: Measure,
     /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
     /// beats; last those that need what a sender may lack. Empty if there are no rows.
@@ -180,6 +198,9 @@ fn runs_to_show(m: &Median, runs: usize) -> usize {
 }
 
 fn judge(m: &Median, margin: f64, less_is_better: bool, runs: usize) -> Change {
+    if runs < FEWEST_PAIRS {
+        return Change::TooFew;
+    }
     if m.mid.abs() < margin {
         return Change::Even;
     }
@@ -195,31 +216,63 @@ pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Opti
     let pairs: Vec<f64> =
         a.iter().zip(b).map(|(x, y)| 100.0 * (x / y - 1.0)).filter(|d| d.is_finite()).collect();
     let middle = median(&pairs).filter(|_| a.len() == b.len())?;
-    Some(Difference { median: middle, change: judge(&middle, margin * 100.0, less_is_better, pairs.len()) })
+    Some(Difference::of(middle, margin * 100.0, less_is_better, pairs.len()))
 }
 
 /// The difference of `a` from `b` in lost packets, pair by pair.
 pub fn lost(a: &[f64], b: &[f64]) -> Option<Difference> {
     let pairs: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).filter(|d| d.is_finite()).collect();
     let middle = median(&pairs).filter(|_| a.len() == b.len())?;
-    Some(Difference { median: middle, change: judge(&middle, LOSS_MARGIN, true, pairs.len()) })
+    Some(Difference::of(middle, LOSS_MARGIN, true, pairs.len()))
+}
+
+impl Difference {
+    /// A difference of which every run has a value.
+    fn of(median: Median, margin: f64, less_is_better: bool, runs: usize) -> Self {
+        Self { median, change: judge(&median, margin, less_is_better, runs), runs, never: [0, 0] }
+    }
+
+    /// The same where transfers never got there in some runs: that is worse than any time, whatever the
+    /// others took.
+    #[must_use]
+    pub fn with_never(mut self, never: [usize; 2]) -> Self {
+        self.never = never;
+        self.change = match (self.change, never) {
+            (Change::TooFew, _) => Change::TooFew,
+            (change, [0, 0]) => change,
+            (_, [_, 0]) => Change::Worse,
+            (_, [0, _]) => Change::Better,
+            _ => Change::NotShown { runs: 10 * self.runs },
+        };
+        self
+    }
+}
+
+/// True if the emulator was too late in this run.
+fn is_invalid(row: &Row) -> bool {
+    row.caveats.iter().any(|c| c == INVALID)
+}
+
+/// True if a controller of a library broke a rule in one of the runs.
+pub fn is_broken(s: &Summary) -> bool {
+    s.rows.iter().any(|r| r.caveats.iter().any(|c| c.starts_with(BROKEN)))
 }
 
 impl<'a> Decision<'a> {
     /// Compares the startups of `rows`, which are of one path.
     pub fn new(rows: &'a [Row], terms: &Terms<'a>) -> Self {
         let all = summarise(rows);
-        let every = |m: Measure| !rows.is_empty() && rows.iter().all(|r| m.of(r).is_some());
-        let by = [Measure::Time10MB, Measure::Completion].into_iter().find(|m| every(*m));
-        let mut decision = Self {
-            by: by.unwrap_or(Measure::Goodput),
-            standings: Vec::new(),
-            margin: terms.margin,
-            harm: terms.harm,
-        };
+        let mut decision =
+            Self { by: Measure::Goodput, standings: Vec::new(), margin: terms.margin, harm: terms.harm };
         let Some(first) = all.first() else { return decision };
         let wanted = terms.baseline.or_else(|| default_startup(&first.rows[0].engine));
         let base = all.iter().position(|s| Some(s.label.as_str()) == wanted).unwrap_or(0);
+        let most = |m: &Measure| {
+            let have = all[base].rows.iter().filter(|r| m.of(r).is_some()).count();
+            2 * have > all[base].rows.len()
+        };
+        let times = [Measure::Time10MB, Measure::Completion];
+        decision.by = times.into_iter().find(most).unwrap_or(Measure::Goodput);
         let gains: Vec<f64> = all
             .iter()
             .map(|s| {
@@ -234,17 +287,22 @@ impl<'a> Decision<'a> {
             .map(|s| registry::named(&s.rows[0].startup).and_then(|e| e.algorithm.need()))
             .collect();
         let lacks = |i: usize| i != base && needs[i].is_some_and(Need::is_rare);
-        let lacking: Vec<bool> = (0..all.len()).map(lacks).collect();
-        let order = Order::new(all.len(), |i, j| decision.beats(&all[i], &all[j]));
-        let better =
-            Order::new(all.len(), |i, j| !lacks(i) && !lacks(j) && decision.is_better(&all[i], &all[j]));
+        let broken: Vec<bool> = all.iter().map(is_broken).collect();
+        let lacking: Vec<bool> = (0..all.len()).map(|i| lacks(i) || i != base && broken[i]).collect();
+        let order = Order::new(all.len(), |i, j| !broken[i] && decision.beats(&all[i], &all[j]));
+        let able = |i: usize| !lacks(i) && !broken[i];
+        let better = Order::new(all.len(), |i, j| able(i) && able(j) && decision.is_better(&all[i], &all[j]));
+        let decides: Vec<bool> = all
+            .iter()
+            .map(|s| decision.pairs(s, &all[base], Figure::Of(decision.by)).len() >= FEWEST_PAIRS)
+            .collect();
         let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
         for i in order.sorted(base, &lacking, &gains) {
             let Some(summary) = summaries[i].take() else { continue };
             decision.standings.push(Standing {
                 summary,
-                rank: order.rank(i),
-                unbeaten: !lacks(i) && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
+                rank: (!broken[i]).then(|| order.rank(i)),
+                unbeaten: able(i) && decides[i] && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
                 need: needs[i],
             });
         }
@@ -256,9 +314,16 @@ impl<'a> Decision<'a> {
         self.standings.first()
     }
 
-    /// Runs of the startup with the fewest.
+    /// Valid runs of the startup with the fewest.
     pub fn runs(&self) -> usize {
-        self.standings.iter().map(|s| s.summary.rows.len()).min().unwrap_or(0)
+        let valid = |s: &Standing| s.summary.rows.iter().filter(|r| !is_invalid(r)).count();
+        self.standings.iter().map(valid).min().unwrap_or(0)
+    }
+
+    /// True if some startup has enough runs to be compared with the baseline.
+    pub fn is_decided(&self) -> bool {
+        let time = |s: &Standing| self.against(&s.summary, Figure::Of(self.by)).map(|d| d.change);
+        self.standings.iter().skip(1).filter_map(time).any(|c| c != Change::TooFew)
     }
 
     /// The margin as a share.
@@ -277,31 +342,26 @@ impl<'a> Decision<'a> {
         median(&all)
     }
 
-    /// The values of a figure with their runs.
-    fn values(&self, s: &Summary, figure: Figure) -> Vec<(u32, f64)> {
+    /// The values of a figure with their runs, without invalid ones; `None` where a run has no value.
+    fn values(&self, s: &Summary, figure: Figure) -> Vec<(u32, Option<f64>)> {
         match figure {
-            Figure::Of(m) => s.rows.iter().filter_map(|r| Some((r.run, m.of(r)?))).collect(),
+            Figure::Of(m) => s.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, m.of(r))).collect(),
             Figure::OthersGot => {
-                self.harm.iter().filter(|h| h.label == s.label).map(|h| (h.run, h.got_percent)).collect()
+                let own = self.harm.iter().filter(|h| h.label == s.label);
+                own.map(|h| (h.run, Some(h.got_percent))).collect()
             }
         }
     }
 
-    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if a startup
-    /// has no value in a run where it has a row.
-    fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
-        let (va, vb) = (self.values(a, figure), self.values(b, figure));
-        if matches!(figure, Figure::Of(_)) && (va.len() < a.rows.len() || vb.len() < b.rows.len()) {
-            return None;
-        }
-        let mut pairs = Vec::new();
-        for (run, x) in &va {
-            if let Some((_, y)) = vb.iter().find(|(r, _)| r == run) {
-                pairs.push(if figure.is_relative() { 100.0 * (x / y - 1.0) } else { x - y });
-            }
-        }
-        pairs.retain(|d| d.is_finite());
-        let middle = median(&pairs)?;
+    /// The values of two startups in the runs that both have.
+    fn pairs(&self, a: &Summary, b: &Summary, figure: Figure) -> Vec<(u32, Option<f64>, Option<f64>)> {
+        let theirs: BTreeMap<u32, Option<f64>> = self.values(b, figure).into_iter().collect();
+        let own = self.values(a, figure).into_iter();
+        own.filter_map(|(run, x)| Some((run, x, *theirs.get(&run)?))).collect()
+    }
+
+    /// The margin of a figure against `b`, in the unit of its differences.
+    fn margin_of(&self, b: &Summary, figure: Figure) -> f64 {
         let margin = match figure {
             Figure::Of(Measure::StartupLost) => LOSS_MARGIN,
             Figure::Of(Measure::QueueDelay) => {
@@ -313,11 +373,52 @@ impl<'a> Decision<'a> {
             Figure::Of(_) => self.margin * 100.0,
         };
         // A difference of nothing is none, whatever the margin.
-        let margin = margin.max(f64::MIN_POSITIVE);
-        Some(Difference {
-            median: middle,
-            change: judge(&middle, margin, figure.less_is_better(), pairs.len()),
-        })
+        margin.max(f64::MIN_POSITIVE)
+    }
+
+    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if something
+    /// was not observed in a run. Of times a missing one is later than any other.
+    fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
+        let pairs = self.pairs(a, b, figure);
+        let by = |x: f64, y: f64| if figure.is_relative() { 100.0 * (x / y - 1.0) } else { x - y };
+        let both: Vec<f64> =
+            pairs.iter().filter_map(|(_, x, y)| Some(by((*x)?, (*y)?))).filter(|d| d.is_finite()).collect();
+        let count =
+            |x: bool, y: bool| pairs.iter().filter(|p| (p.1.is_some(), p.2.is_some()) == (x, y)).count();
+        let never = [count(false, true), count(true, false)];
+        let missing = pairs.len() - count(true, true);
+        if missing > 0 && (!figure.is_time() || both.is_empty() && never == [0, 0]) {
+            return None;
+        }
+        let away = if never[0] >= never[1] { f64::INFINITY } else { f64::NEG_INFINITY };
+        let middle = match median(&both) {
+            Some(middle) => middle,
+            None if missing > 0 => Median { mid: away, low: away, high: away },
+            None => return None,
+        };
+        let of = Difference::of(middle, self.margin_of(b, figure), figure.less_is_better(), pairs.len());
+        Some(of.with_never(never))
+    }
+
+    /// What `a` pays against `b` in a figure.
+    fn price_of(&self, a: &Summary, b: &Summary, figure: Figure) -> Price {
+        let sign = if figure.less_is_better() { 1.0 } else { -1.0 };
+        let margin = self.margin_of(b, figure);
+        // The losses of a startup that had not ended when the transfer did are not shown.
+        let lost = figure == Figure::Of(Measure::StartupLost);
+        let unended: BTreeSet<u32> =
+            a.rows.iter().filter(|r| lost && r.class == Class::None).map(|r| r.run).collect();
+        let differences = self.pairs(a, b, figure).into_iter().map(|(run, x, y)| {
+            let by = sign * (x? - y?);
+            (by > margin || !unended.contains(&run)).then_some(by)
+        });
+        Price::of(differences, margin)
+    }
+
+    /// What a startup pays against the baseline in a figure; `None` for the baseline itself.
+    pub fn price(&self, s: &Summary, figure: Figure) -> Option<Price> {
+        let base = self.baseline().filter(|b| b.summary.label != s.label)?;
+        Some(self.price_of(s, &base.summary, figure))
     }
 
     /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
@@ -339,6 +440,14 @@ impl<'a> Decision<'a> {
         self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.change == Change::Better)
     }
 
+    /// What a startup may cost beside time or rate, the gravest first: packets lost before the exit, harm if
+    /// it was measured, and the longest wait in the queue.
+    pub fn costs(&self) -> impl Iterator<Item = Figure> {
+        let harm = self.has_harm().then_some(Figure::OthersGot);
+        let lost = Some(Figure::Of(Measure::StartupLost));
+        [lost, harm, Some(Figure::Of(Measure::QueueDelay))].into_iter().flatten()
+    }
+
     /// What is weighed: time or rate, packets lost before the exit, the longest wait in the queue, and harm.
     pub const fn figures(&self) -> [Figure; 4] {
         [
@@ -349,10 +458,15 @@ impl<'a> Decision<'a> {
         ]
     }
 
-    /// True if `a` is certainly better than `b` in one figure and certainly worse in none.
+    /// True if `a` is certainly better than `b` in one figure, in none certainly worse or dearer in more runs
+    /// than it is cheaper, and gets there wherever `b` does.
     pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
         let changes = self.figures().map(|f| self.difference(a, b, f).map(|d| d.change));
-        changes.contains(&Some(Change::Better)) && !changes.contains(&Some(Change::Worse))
+        let stalls = self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.never[0] > 0);
+        changes.contains(&Some(Change::Better))
+            && !changes.contains(&Some(Change::Worse))
+            && !stalls
+            && !self.costs().any(|f| self.price_of(a, b, f).outweighs())
     }
 
     /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
@@ -436,7 +550,7 @@ mod tests {
                     }
                 }
             }
-            assert!(d.standings.iter().any(|s| s.rank == 1));
+            assert!(d.standings.iter().any(|s| s.rank == Some(1)));
             assert!(d.standings.iter().any(|s| s.unbeaten), "seed {seed}: an empty front");
         }
         // Both certain and uncertain pairs are many.
@@ -492,9 +606,9 @@ mod tests {
             let s = d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
             (s.rank, d.against(&s.summary, Figure::Of(d.by)).map(|x| (x.median.mid.round(), x.change)))
         };
-        assert_eq!(of("a"), (1, None));
-        assert_eq!(of("b"), (2, Some((4.0, Change::Worse))));
-        assert_eq!(of("c"), (1, Some((2.0, Change::Even))), "within the margin, however certain");
+        assert_eq!(of("a"), (Some(1), None));
+        assert_eq!(of("b"), (Some(2), Some((4.0, Change::Worse))));
+        assert_eq!(of("c"), (Some(1), Some((2.0, Change::Even))), "within the margin, however certain");
         assert_eq!(d.by, Measure::Time10MB);
     }
 
@@ -506,7 +620,7 @@ mod tests {
         let d = decide(&all, "a");
         let change = d.against(&d.standings[1].summary, Figure::Of(d.by)).expect("a difference").change;
         assert!(matches!(change, Change::NotShown { runs } if runs > 10), "{change:?}");
-        assert_eq!((d.standings[1].rank, d.runs()), (1, 10));
+        assert_eq!((d.standings[1].rank, d.runs()), (Some(1), 10));
     }
 
     #[test]
@@ -523,7 +637,7 @@ mod tests {
         let front: Vec<&str> =
             d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
         assert_eq!(front, ["fast", "good"]);
-        assert_eq!(d.standings.iter().map(|s| s.rank).collect::<Vec<_>>(), [4, 1, 2, 3]);
+        assert_eq!(d.standings.iter().map(|s| s.rank).collect::<Vec<_>>(), [4, 1, 2, 3].map(Some));
     }
 
     /// A startup that takes half of what another flow got is beaten by one that takes nothing, if both are as
@@ -556,14 +670,64 @@ mod tests {
     }
 
     #[test]
-    fn without_every_time_goodput_decides() {
-        let none = |r: &mut Row| {
+    fn what_never_completes_is_worse_than_any_time() {
+        let never = |r: &mut Row| {
             r.completion_s = None;
             r.time_to_bytes_s.clear();
         };
-        let all = [rows("a", &[7.0; 6]), with(rows("b", &[9.0; 6]), none)].concat();
+        let mut some = rows("some", &[5.0; 12]);
+        some[3..5].iter_mut().for_each(never);
+        let all = [rows("a", &[7.0; 12]), some, with(rows("none", &[9.0; 12]), never)].concat();
         let d = decide(&all, "a");
-        assert_eq!((d.by, d.standings[1].rank), (Measure::Goodput, 2));
+        let of = |label: &str| d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
+        let time = |label: &str| d.against(&of(label).summary, Figure::Of(d.by)).expect("a difference");
+        assert_eq!(d.by, Measure::Time10MB);
+        // 29 % sooner in the ten runs in which it completes.
+        assert_eq!((time("some").change, time("some").never), (Change::Worse, [2, 0]));
+        assert_eq!((time("none").change, time("none").never), (Change::Worse, [12, 0]));
+        let places = ["a", "some", "none"].map(|l| (of(l).rank, of(l).unbeaten));
+        assert_eq!(places, [(Some(1), true), (Some(2), false), (Some(3), false)]);
+        // A baseline that completes in no run leaves goodput.
+        assert_eq!(decide(&all, "none").by, Measure::Goodput);
         assert!(Decision::new(&[], &Terms::default()).baseline().is_none());
+    }
+
+    #[test]
+    fn what_broke_a_rule_has_no_place() {
+        let broken = with(rows("mine", &[5.0; 6]), |r| r.caveats = vec![format!("{BROKEN}: cwnd 0")]);
+        let all = [rows("a", &[7.0; 6]), broken].concat();
+        let d = decide(&all, "a");
+        assert_eq!(
+            d.standings.iter().map(|s| (s.rank, s.unbeaten)).collect::<Vec<_>>(),
+            [(Some(1), true), (None, false)]
+        );
+    }
+
+    #[test]
+    fn invalid_and_few_runs_decide_nothing() {
+        let change = |all: &[Row]| {
+            let d = decide(all, "a");
+            let time = d.against(&d.standings[1].summary, Figure::Of(d.by)).map(|x| x.change);
+            (time, d.standings[1].unbeaten)
+        };
+        let of = |n: usize| [rows("a", &vec![7.0; n]), rows("b", &vec![5.0; n])].concat();
+        assert_eq!(change(&of(6)), (Some(Change::Better), true));
+        assert_eq!(change(&of(5)), (Some(Change::TooFew), false));
+        let mut late = of(6);
+        late[0].caveats = vec![INVALID.to_string()];
+        assert_eq!(change(&late), (Some(Change::TooFew), false));
+    }
+
+    /// Ten of thirty runs lose 3,000 packets: the median hides it.
+    #[test]
+    fn a_mixture_of_losses_beats_nothing() {
+        let mut mixed = rows("mixed", &[6.0; 30]);
+        mixed[..10].iter_mut().for_each(|r| r.startup_lost_packets = Some(3000));
+        let all = [rows("a", &[10.0; 30]), mixed, rows("clean", &[7.0; 30])].concat();
+        let d = decide(&all, "a");
+        let price = d.price(&d.standings[1].summary, Figure::Of(Measure::StartupLost)).expect("a price");
+        assert_eq!((price.pays, price.runs, price.most), (10, 30, 3000.0));
+        assert!(!d.is_better(&d.standings[1].summary, &d.standings[0].summary));
+        assert!(d.standings[2].unbeaten, "clean is not beaten by what loses");
     }
 }

@@ -13,6 +13,7 @@
 //! - [`stats`]: medians, intervals and paired differences
 //! - [`summary`]: rows, and a summary of each startup
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
+//! - [`price`]: what a startup costs, as a share of runs
 //! - [`verdict`]: what a decision says, in three sentences
 //! - [`harm`]: what a startup does to another flow
 //! - [`split`]: which drawn quantity decides a startup's class
@@ -27,8 +28,11 @@ pub mod columns;
 pub mod decision;
 pub mod engines;
 pub mod harm;
+#[cfg(test)]
+mod law;
 pub mod measured;
 pub mod order;
+pub mod price;
 pub mod record;
 pub mod run;
 #[cfg(any(test, feature = "sample"))]

@@ -82,23 +82,31 @@ impl Class {
         }
     }
 
-    /// How it left: `late`.
+    /// How it left, where a person reads it: `too early`. [`Class::name`] is the word in results.
     pub const fn how(self) -> &'static str {
         match self {
-            Self::Early => "early",
-            Self::ChokePoint => "at the choke point",
-            Self::Late => "late",
+            Self::Early => "too early",
+            Self::ChokePoint => "link full",
+            Self::Late => "by loss",
             Self::None => "not at all",
         }
     }
 
-    /// What one startup (`leaves slow start late`) or several (`leave slow start late`) do.
+    /// The same within a sentence: `with the link full`.
+    pub const fn manner(self) -> &'static str {
+        match self {
+            Self::ChokePoint => "with the link full",
+            other => other.how(),
+        }
+    }
+
+    /// What one startup (`leaves slow start by loss`) or several (`leave slow start by loss`) do.
     pub fn verb(self, several: bool) -> String {
         match (self, several) {
             (Self::None, false) => "does not leave slow start".to_string(),
             (Self::None, true) => "do not leave slow start".to_string(),
-            (_, false) => format!("leaves slow start {}", self.how()),
-            (_, true) => format!("leave slow start {}", self.how()),
+            (_, false) => format!("leaves slow start {}", self.manner()),
+            (_, true) => format!("leave slow start {}", self.manner()),
         }
     }
 

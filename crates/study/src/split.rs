@@ -155,7 +155,7 @@ pub fn key(field: &str) -> &str {
 }
 
 impl Split {
-    /// `search leaves slow start late where rate is above 112 Mbit/s, and leaves slow start early below it: true of 28 of 30 runs (93 %; without the split: 60 %).`
+    /// `search leaves slow start by loss where rate is above 112 Mbit/s, and leaves slow start too early below it: true of 28 of 30 runs (93 %; without the split: 60 %).`
     fn sentence(&self, labels: &[String]) -> String {
         let leaves = |class: Class| class.verb(labels.len() > 1);
         let percent = |n: usize| (100.0 * n as f64 / self.runs as f64).round();
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(
             sentences(&all),
             [
-                "search leaves slow start late where rate is above 20.5 Mbit/s, and leaves slow start at the choke point below it: true of 29 of 30 \
+                "search leaves slow start by loss where rate is above 20.5 Mbit/s, and leaves slow start with the link full below it: true of 29 of 30 \
               runs (97 %; the most frequent class alone: 63 %)."
             ]
         );
@@ -263,7 +263,8 @@ mod tests {
         let said = sentences(&[one, two].concat());
         assert_eq!(said.len(), 1);
         assert!(
-            said[0].starts_with("search and standard leave slow start late where rate is above 14.5 Mbit/s"),
+            said[0]
+                .starts_with("search and standard leave slow start by loss where rate is above 14.5 Mbit/s"),
             "{}",
             said[0]
         );

@@ -1,5 +1,7 @@
 //! Summaries of the rows of one path, one for each startup.
 
+use crate::decision::LOSS_MARGIN;
+use crate::price::RARE;
 use crate::record::{Class, Param, Row};
 use crate::scenario::params;
 use crate::stats::{Median, median};
@@ -123,6 +125,32 @@ impl Summary<'_> {
         self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
     }
 
+    /// Runs in which a transfer of a given size did not complete.
+    pub fn unfinished(&self) -> usize {
+        self.rows.iter().filter(|r| r.size_bytes.is_some() && r.completion_s.is_none()).count()
+    }
+
+    /// The packets lost during startup, as a table shows them, with `text` for the median: `0 (10/30)` where
+    /// ten runs of thirty lose more than the median tells, `0 (?3/30)` where three do not show it since the
+    /// transfer ended before the startup did, and `not shown` where most do not.
+    pub fn lost(&self, text: impl Fn(&Median) -> String) -> String {
+        let of = self.rows.len();
+        let lost = |r: &Row| Measure::StartupLost.of(r);
+        let shown = |r: &&&Row| lost(r).is_some_and(|x| x > LOSS_MARGIN || r.class != Class::None);
+        let unseen = of - self.rows.iter().filter(shown).count();
+        if 2 * unseen > of {
+            return "not shown".to_string();
+        }
+        let Some((middle, _)) = self.typical(Measure::StartupLost) else { return "-".to_string() };
+        let pays = self.rows.iter().filter(|r| lost(r).is_some_and(|x| x > LOSS_MARGIN)).count();
+        match (pays, unseen) {
+            _ if middle.mid > LOSS_MARGIN => text(&middle),
+            (pays, _) if pays > 0 => format!("{} ({pays}/{of})", text(&middle)),
+            (_, unseen) if unseen * RARE >= of => format!("{} (?{unseen}/{of})", text(&middle)),
+            _ => text(&middle),
+        }
+    }
+
     /// The exit classes and in how many runs each, most frequent first.
     pub fn classes(&self) -> Vec<(Class, usize)> {
         let count = |class| self.rows.iter().filter(|r| r.class == class).count();
@@ -145,6 +173,18 @@ mod tests {
         rows[1].params.insert("drain".into(), Param::Word("off".into()));
         let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
         assert_eq!(labels, ["search", "search:drain=off,threshold=0.5"]);
+    }
+
+    #[test]
+    fn a_cell_of_losses_shows_a_mixture_and_what_is_not_shown() {
+        let of = |losing: usize, unended: usize| {
+            let mut all = rows("a", &[7.0; 30]);
+            all[..losing].iter_mut().for_each(|r| r.startup_lost_packets = Some(3000));
+            all[30 - unended..].iter_mut().for_each(|r| r.class = Class::None);
+            summarise(&all)[0].lost(|m| m.mid.to_string())
+        };
+        let found = [of(0, 0), of(10, 0), of(20, 0), of(0, 3), of(0, 1), of(0, 20), of(29, 1)];
+        assert_eq!(found, ["0", "0 (10/30)", "3000", "0 (?3/30)", "0", "not shown", "3000"]);
     }
 
     #[test]

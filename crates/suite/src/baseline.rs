@@ -1,12 +1,13 @@
 //! What became worse since an earlier report.
 //!
-//! Runs of one number have the same seed in both, so they are compared in pairs. In the simulator a
-//! difference is real whatever its size, so what counts is one beyond a percent of the value before.
+//! Runs of one number have the same seed in both, so they are compared in pairs; of unequal numbers, the runs
+//! that both have. In the simulator a difference is real whatever its size, so what counts is one beyond a
+//! percent of the value before. A value that a run had before and lacks now is worse than any.
 
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 use crate::scenario::Criterion;
-use slowstart_study::stats;
+use slowstart_study::stats::{self, FEWEST_PAIRS};
 
 /// The least change that counts, as a share of the value before.
 const LEAST: f64 = 0.01;
@@ -21,13 +22,28 @@ pub struct Worse {
     /// Lower and upper end of the 95 % interval of the paired differences, in the unit of the measure;
     /// positive is worse.
     pub by: Option<[f64; 2]>,
+    /// Runs that have no value now and had one before.
+    pub lost: usize,
+    /// Runs that both have.
+    pub runs: usize,
 }
 
-/// Returns what is worse in `now` than in `before`: a criterion that was met and is not, or a value that is
-/// worse by more than a percent in the whole interval. Also returns how many entries both have.
+/// How far a verdict is from the best.
+const fn badness(v: Verdict) -> u8 {
+    match v {
+        Verdict::Meets => 0,
+        Verdict::Undecided | Verdict::NotObserved => 1,
+        Verdict::DoesNotMeet => 2,
+    }
+}
+
+/// Returns what is worse in `now` than in `before`: a verdict that is worse, a value that is worse by more than
+/// a percent in the whole interval, or one that is missing in a run. Also returns how many entries both have.
 ///
 /// # Errors
-/// If the reports are not of one suite, engine, avoidance and seed: what differs.
+/// If the reports are not of one suite, engine, avoidance and seed; if `before` lacks a startup, a scenario or
+/// a criterion of `now`, or has one that `now` leaves out; or if they have fewer than [`FEWEST_PAIRS`] runs in
+/// common: what differs.
 pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), String> {
     for (key, a, b) in [
         ("suite", &now.suite, &before.suite),
@@ -40,30 +56,50 @@ pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), Strin
             return Err(format!("{key}: found {b:?}, expected {a:?} as in this run"));
         }
     }
+    if let Some(missing) = now.startups.iter().find(|s| !before.startups.contains(s)) {
+        return Err(format!("startups: found {}, expected {missing} among them", before.startups.join(", ")));
+    }
+    let known = |scenario: &str| before.entries.iter().any(|b| b.scenario == *scenario);
+    if let Some(l) = now.left_out.iter().find(|l| known(&l.scenario)) {
+        return Err(format!("{}: found results, which this run lacks: {}", l.scenario, l.why));
+    }
     let (mut all, mut both) = (Vec::new(), 0);
     for n in &now.entries {
         let same =
             |b: &&Entry| (&b.scenario, &b.criterion, &b.startup) == (&n.scenario, &n.criterion, &n.startup);
-        let Some(b) = before.entries.iter().find(same) else { continue };
+        let Some(b) = before.entries.iter().find(same) else {
+            return Err(format!(
+                "{}: found no results of {} for {:?}, expected those of an earlier run of the same scenarios",
+                n.scenario, n.startup, n.criterion
+            ));
+        };
+        let runs = n.values.len().min(b.values.len());
+        if runs < FEWEST_PAIRS {
+            return Err(format!(
+                "{}: found {runs} runs of {} that both have, expected {FEWEST_PAIRS} or more",
+                n.scenario, n.startup
+            ));
+        }
         both += 1;
-        let lost = b.verdict == Verdict::Meets && n.verdict == Verdict::DoesNotMeet;
+        let gone = n.values.iter().zip(&b.values).filter(|(n, b)| n.is_none() && b.is_some()).count();
+        let fell = badness(n.verdict) > badness(b.verdict);
         let at_least = Criterion::parse(&n.criterion).is_some_and(|c| c.at_least);
         let by = difference(n, b, at_least);
         let size = b.value.unwrap_or_default().abs() * LEAST;
-        if lost || by.is_some_and(|[low, _]| low > size.max(1e-9)) {
-            all.push(Worse { now: n.clone(), before: b.verdict, by });
+        if fell || gone > 0 || by.is_some_and(|[low, _]| low > size.max(1e-9)) {
+            all.push(Worse { now: n.clone(), before: b.verdict, by, lost: gone, runs });
         }
+    }
+    if both == 0 {
+        return Err("found nothing that this run has too".to_string());
     }
     Ok((all, both))
 }
 
+/// The interval of the differences, over the runs in which both have a value; `None` if those are too few.
 fn difference(now: &Entry, before: &Entry, at_least: bool) -> Option<[f64; 2]> {
-    if now.values.len() != before.values.len() {
-        return None;
-    }
-    let pairs: Option<Vec<(f64, f64)>> =
-        now.values.iter().zip(&before.values).map(|(n, b)| Some(((*n)?, (*b)?))).collect();
-    let differences = pairs?.into_iter().map(|(n, b)| if at_least { b - n } else { n - b });
-    let m = stats::median(&differences.collect::<Vec<f64>>())?;
+    let pairs = now.values.iter().zip(&before.values).filter_map(|(n, b)| Some(((*n)?, (*b)?)));
+    let differences: Vec<f64> = pairs.map(|(n, b)| if at_least { b - n } else { n - b }).collect();
+    let m = stats::median(&differences).filter(|_| differences.len() >= FEWEST_PAIRS)?;
     Some([m.low, m.high])
 }

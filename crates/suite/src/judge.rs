@@ -2,10 +2,12 @@
 //!
 //! In each run the value is compared with its limit, which may refer to what another startup had in the same
 //! run. The excess is the value minus the limit. The criterion is met if the whole 95 % interval of the
-//! median excess is at most zero, not met if all of it is above, and undecided otherwise.
+//! median excess is at most zero, not met if all of it is above, and undecided otherwise. A transfer that never
+//! completes where the limit's does is worse than any that completes, in however many other runs it does.
+//! Fewer than [`FEWEST_PAIRS`] runs decide nothing.
 
 use serde::{Deserialize, Serialize};
-use slowstart_study::stats;
+use slowstart_study::stats::{self, FEWEST_PAIRS};
 
 /// Whether a criterion is met.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -41,12 +43,15 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The median value, and the median limit.
     pub value: Option<f64>,
-    /// The median limit, in the unit of the value; `None` if nothing was observed.
+    /// The median limit, in the unit of the value; where that lies on the other side of the median value than
+    /// the runs say, the value less the median excess. `None` if nothing was observed.
     pub limit: Option<f64>,
     /// The median excess with its interval; beyond all numbers if a transfer never completed.
     pub excess: Option<(f64, f64, f64)>,
     /// About how many runs would decide, if it is undecided.
     pub runs_to_decide: Option<u32>,
+    /// Runs in which the value has no end and the limit has one.
+    pub never: u32,
 }
 
 /// Judges pairs of value and limit, one a run. `at_least` turns the comparison round.
@@ -69,9 +74,15 @@ pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
             limit: None,
             excess: None,
             runs_to_decide: None,
+            never: 0,
         };
     };
-    let verdict = if m.high <= 0.0 {
+    let never = pairs.iter().filter(|(v, l)| v.is_infinite() && l.is_finite()).count() as u32;
+    let verdict = if never > 0 && !at_least {
+        Verdict::DoesNotMeet
+    } else if pairs.len() < FEWEST_PAIRS {
+        Verdict::Undecided
+    } else if m.high <= 0.0 {
         Verdict::Meets
     } else if m.low > 0.0 {
         Verdict::DoesNotMeet
@@ -82,14 +93,24 @@ pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
     let half = (m.high - m.low) / 2.0;
     let needed = (verdict == Verdict::Undecided && m.mid != 0.0 && half < 1e299)
         .then(|| ((pairs.len() as f64) * (half / m.mid).powi(2)).ceil())
-        .map(|n| n.clamp((pairs.len() + 1) as f64, 1e6) as u32);
-    Judgement {
-        verdict,
-        value: middle(|p| p.0),
-        limit: middle(|p| p.1),
-        excess: Some((m.mid, m.low, m.high)),
-        runs_to_decide: needed,
-    }
+        .map(|n| n.clamp((pairs.len() + 1).max(FEWEST_PAIRS) as f64, 1e6) as u32);
+    let (value, limit) = (middle(|p| p.0), middle(|p| p.1));
+    let limit = value
+        .zip(limit)
+        .filter(|_| m.mid.abs() < 1e299)
+        .map(|(v, l)| {
+            let excess = if at_least { l - v } else { v - l };
+            // The medians of values and of limits may lie the other way round than most pairs do.
+            if (excess > 0.0) == (m.mid > 0.0) {
+                l
+            } else if at_least {
+                v + m.mid
+            } else {
+                v - m.mid
+            }
+        })
+        .or(limit);
+    Judgement { verdict, value, limit, never, excess: Some((m.mid, m.low, m.high)), runs_to_decide: needed }
 }
 
 #[cfg(test)]
@@ -112,6 +133,26 @@ mod tests {
         let pairs = [(9.0, 10.0); 6];
         assert_eq!(judge(&pairs, false).verdict, Verdict::Meets);
         assert_eq!(judge(&pairs, true).verdict, Verdict::DoesNotMeet);
+    }
+
+    #[test]
+    fn few_runs_decide_nothing_and_one_that_never_ends_decides() {
+        assert_eq!(judge(&[(8.0, 10.0); 5], false).verdict, Verdict::Undecided);
+        assert_eq!(judge(&[(12.0, 10.0); 5], false).verdict, Verdict::Undecided);
+        // 2 of 12 stall: the median is well within the limit.
+        let mut pairs = [(8.0, 10.0); 12];
+        pairs[3].0 = f64::INFINITY;
+        pairs[9].0 = f64::INFINITY;
+        let j = judge(&pairs, false);
+        assert_eq!((j.verdict, j.never), (Verdict::DoesNotMeet, 2));
+    }
+
+    /// The median value is below the median limit, though every pair but one is above its limit.
+    #[test]
+    fn value_and_limit_differ_as_the_runs_do() {
+        let pairs = [(1.0, 0.9), (2.0, 1.9), (3.0, 2.9), (4.0, 3.9), (5.0, 4.9), (6.0, 5.9), (3.2, 9.0)];
+        let j = judge(&pairs, true);
+        assert!(j.value.zip(j.limit).is_some_and(|(v, l)| v >= l), "{j:?}");
     }
 
     /// A transfer that never completes is later than any other, and as late as another that never does.

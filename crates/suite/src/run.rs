@@ -1,7 +1,7 @@
 //! Runs a suite and collects the verdicts.
 
 use crate::judge::{Verdict, judge};
-use crate::measure::Observed;
+use crate::measure::{Measure, Observed};
 use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_sim::engine::Sampling;
@@ -10,6 +10,7 @@ use slowstart_study::measured::INVALID;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
+use slowstart_study::stats::median;
 use std::ops::Range;
 
 /// The version of the report's JSON.
@@ -49,14 +50,32 @@ pub struct Entry {
     pub verdict: Verdict,
     /// The median of the values, in the unit of the measure; null if nothing was observed.
     pub value: Option<f64>,
-    /// The median of the limits, in the unit of the measure; null if nothing was observed.
+    /// The median of the limits, in the unit of the measure; where that lies on the other side of the median
+    /// value than the runs say, the value less the median excess. Null if nothing was observed.
     pub limit: Option<f64>,
     /// Lower and upper end of the 95 % interval of the median excess over the limit.
     pub excess: Option<[f64; 2]>,
     /// About how many runs would decide, if it is undecided.
     pub runs_to_decide: Option<u32>,
-    /// The value of each run; null for a transfer that never completed.
+    /// The value of each run; null for a transfer that never completed, and where nothing was observed.
     pub values: Vec<Option<f64>>,
+    /// Runs in which the transfer never completed and that of slow start did. They show no other value.
+    #[serde(default)]
+    pub never: u32,
+    /// What `hystart`, today's default, has: the median; null if nothing was observed.
+    #[serde(default)]
+    pub default_value: Option<f64>,
+    /// Whether it is no worse than today's default, by the same factor and addend; null if the limit does not
+    /// refer to slow start.
+    #[serde(default)]
+    pub against_default: Option<Verdict>,
+}
+
+impl Entry {
+    /// True if it meets a limit that refers to slow start, and would not meet the same one of today's default.
+    pub fn is_worse_than_default(&self) -> bool {
+        self.verdict == Verdict::Meets && self.against_default == Some(Verdict::DoesNotMeet)
+    }
 }
 
 /// A scenario that did not run.
@@ -205,7 +224,9 @@ pub fn judged(
             startups.iter().zip(ours).map(|(s, runs)| entry(scenario, c, s, references, runs)).collect()
         };
         let entries: Vec<Vec<Entry>> = scenario.criteria.iter().map(judged).collect();
-        let open = |i: usize| entries.iter().any(|of| of[i].verdict == Verdict::Undecided);
+        // More runs cannot mend a transfer that never completes.
+        let open =
+            |i: usize| entries.iter().any(|of| of[i].verdict == Verdict::Undecided && of[i].never == 0);
         for i in 0..startups.len() {
             wanted[references.len() + i] &= open(i);
         }
@@ -319,9 +340,12 @@ fn observed(
         if let Some(why) = outcome.measured.broken {
             return Err(EngineError::Failed(why.into()));
         }
+        let invalid = outcome.row.caveats.iter().any(|c| c == INVALID);
         tally.runs += 1;
-        tally.invalid += u32::from(outcome.row.caveats.iter().any(|c| c == INVALID));
-        all[outcome.job.contender].push(Observed::of(&outcome));
+        tally.invalid += u32::from(invalid);
+        // A run that is invalid shows nothing.
+        let seen = if invalid { Observed::default() } else { Observed::of(&outcome) };
+        all[outcome.job.contender].push(seen);
         Ok(())
     })?;
     let none = Vec::new();
@@ -335,17 +359,39 @@ fn entry(
     references: &[Vec<Observed>],
     ours: &[Observed],
 ) -> Entry {
-    let values: Vec<Option<f64>> = ours.iter().map(|r| r.get(c.measure)).collect();
-    let limit = |run: usize| match c.reference {
-        None => Some(c.plus),
-        Some((factor, reference)) => {
-            let i = Reference::ALL.iter().position(|r| *r == reference)?;
-            Some(factor * references[i][run].get(c.measure)? + c.plus)
-        }
+    let of = |reference: Reference, run: usize| {
+        let i = Reference::ALL.iter().position(|r| *r == reference)?;
+        references[i].get(run)
     };
-    let pairs: Vec<(f64, f64)> =
-        values.iter().enumerate().filter_map(|(run, v)| Some(((*v)?, limit(run)?))).collect();
-    let j = judge(&pairs, c.at_least);
+    let completes = |o: &Observed| o.get(Measure::Completion).map(f64::is_finite);
+    // Slow start completes, and this does not.
+    let stalls = |run: usize| {
+        completes(&ours[run]) == Some(false) && of(Reference::Standard, run).and_then(completes) == Some(true)
+    };
+    let never = (0..ours.len()).filter(|run| stalls(*run)).count() as u32;
+    // A transfer that stalls loses few packets: that is no merit.
+    let value =
+        |run: usize| ours[run].get(c.measure).filter(|_| c.measure == Measure::Completion || !stalls(run));
+    let values: Vec<Option<f64>> = (0..ours.len()).map(value).collect();
+    let judged = |reference: Option<(f64, Reference)>| {
+        let limit = |run: usize| match reference {
+            None => Some(c.plus),
+            Some((factor, reference)) => Some(factor * of(reference, run)?.get(c.measure)? + c.plus),
+        };
+        let pairs: Vec<(f64, f64)> =
+            values.iter().enumerate().filter_map(|(run, v)| Some(((*v)?, limit(run)?))).collect();
+        let mut j = judge(&pairs, c.at_least);
+        if never > 0 && j.verdict == Verdict::Meets {
+            j.verdict = Verdict::Undecided;
+        }
+        j
+    };
+    let j = judged(c.reference);
+    let relative = c.reference.filter(|(_, r)| *r == Reference::Standard);
+    let default: Vec<f64> = (0..ours.len())
+        .filter_map(|run| of(Reference::HyStart, run)?.get(c.measure))
+        .filter(|v| v.is_finite())
+        .collect();
     Entry {
         scenario: scenario.name.clone(),
         section: scenario.section.clone(),
@@ -356,6 +402,9 @@ fn entry(
         limit: j.limit,
         excess: j.excess.map(|e| [e.1, e.2]),
         runs_to_decide: j.runs_to_decide,
-        values: values.into_iter().map(|v| v.filter(|v| v.is_finite())).collect(),
+        values: values.iter().map(|v| v.filter(|v| v.is_finite())).collect(),
+        never,
+        default_value: median(&default).map(|m| m.mid),
+        against_default: relative.map(|(factor, _)| judged(Some((factor, Reference::HyStart))).verdict),
     }
 }

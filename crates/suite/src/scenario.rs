@@ -162,6 +162,14 @@ impl Reference {
     /// Both references, in the order of runs.
     pub const ALL: [Self; 2] = [Self::Standard, Self::HyStart];
 
+    /// What it is.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Standard => "slow start",
+            Self::HyStart => "today's default",
+        }
+    }
+
     /// Its name in the registry.
     pub const fn name(self) -> &'static str {
         match self {
@@ -197,6 +205,16 @@ impl Criterion {
             _ => return None,
         };
         Some(Self { text: text.to_string(), measure, at_least, reference: of, plus })
+    }
+}
+
+impl Criterion {
+    /// What it says, where a person reads it: a limit that refers to another startup is relative to that.
+    pub fn says(&self) -> String {
+        match self.reference {
+            None => self.text.clone(),
+            Some((_, of)) => format!("{}: no worse than {} ({})", self.measure.name(), of.about(), self.text),
+        }
     }
 }
 

@@ -129,4 +129,38 @@ fn late_runs_are_told() {
     let r = run(&suite, &settings(&["search"]), &LateOnce, &|| false, |_| ()).expect("it runs");
     assert_eq!(r.notes, [format!("short-1MB, 3 of 18 runs: {INVALID}")]);
     assert!(report_of(&["search"]).notes.is_empty());
+    // Five of six runs are left, which decide nothing.
+    assert!(r.entries.iter().all(|e| e.verdict == Verdict::Undecided), "{:?}", r.entries);
+}
+
+/// A report whose runs are then changed by hand: what a plugin that stalls, or an older night, would leave.
+#[test]
+fn a_gate_is_never_surer_than_its_runs() {
+    let good = report_of(&["search"]);
+    let worse = |now: &Report, before: &Report| baseline::worse(now, before);
+    // A run that never completes.
+    let mut stalls = good.clone();
+    let completion = |e: &&mut slowstart_suite::run::Entry| e.criterion.starts_with("completion_s");
+    let e = stalls.entries.iter_mut().find(completion).expect("a criterion of time");
+    (e.values[1], e.values[4]) = (None, None);
+    let (found, _) = worse(&stalls, &good).expect("comparable");
+    assert_eq!(found.iter().map(|w| (w.lost, w.runs)).collect::<Vec<_>>(), [(2, 6)]);
+    // Met before, undecided now.
+    let mut open = good.clone();
+    open.entries[0].verdict = Verdict::Undecided;
+    assert_eq!(worse(&open, &good).expect("comparable").0.len(), 1);
+    // What is missing cannot be compared.
+    let mut other = good.clone();
+    other.startups = vec!["standard".into()];
+    assert!(worse(&good, &other).expect_err("refused").contains("expected search among them"));
+    let mut less = good.clone();
+    less.entries.retain(|e| e.scenario != "short-1MB");
+    assert!(worse(&good, &less).expect_err("refused").starts_with("short-1MB: found no results of search"));
+    let mut few = good.clone();
+    few.entries.iter_mut().for_each(|e| e.values.truncate(5));
+    assert!(worse(&good, &few).expect_err("refused").contains("found 5 runs"));
+    // More runs now than then: those that both have are compared.
+    let mut more = good.clone();
+    more.entries.iter_mut().for_each(|e| e.values.extend_from_within(..));
+    assert_eq!(worse(&more, &good).expect("comparable").0.len(), 0);
 }

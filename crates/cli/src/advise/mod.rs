@@ -119,7 +119,7 @@ impl From<Difference> for Effect {
             Change::Better => "better",
             Change::Worse => "worse",
             Change::Even => "none",
-            Change::NotShown { .. } => "not shown",
+            Change::NotShown { .. } | Change::TooFew => "not shown",
         };
         Self { is, median: d.median.mid, low: d.median.low, high: d.median.high }
     }

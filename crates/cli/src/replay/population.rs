@@ -138,7 +138,7 @@ impl Population {
     /// The population in three sentences: its size, its exits, and what would have been better.
     pub(super) fn sentences(&self) -> [String; 3] {
         let all = self.transfers;
-        let class = |c: &ExitClass| format!("{} {}", c.name(), share(self.observed.of(*c), all));
+        let class = |c: &ExitClass| format!("{} {}", c.how(), share(self.observed.of(*c), all));
         let exits = format!(
             "exits: {}; at {} s with {} segments (median, and 90 % of the exits); certain {}",
             ExitClass::ALL.iter().map(class).collect::<Vec<_>>().join(", "),
@@ -162,16 +162,16 @@ impl Population {
             Some(format!("most often by {} ({best})", name_group(&names, NAMES)))
         };
         for (class, any, best, what) in [
-            (ExitClass::Late, self.any[0], most(|p| p.better), "would have been at the choke point"),
+            (ExitClass::Late, self.any[0], most(|p| p.better), "would have left with the link full"),
             (ExitClass::Early, self.any[1], most(|p| p.longer), "would have been later"),
         ] {
             let n = self.observed.of(class);
             if n > 0 && !self.startups.is_empty() {
                 let best = best.map_or(String::new(), |b| format!(", {b}"));
                 parts.push(format!(
-                    "of {} {} exits, {} {what} with another startup{best}",
+                    "of {} exits {}, {} {what} with another startup{best}",
                     number(n as f64),
-                    class.name(),
+                    class.how(),
                     number(any as f64)
                 ));
             }

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use slowstart_study::engines::EngineError;
 use slowstart_study::scenario::StudyText;
+use slowstart_study::words;
 use slowstart_suite::run::Settings;
 use slowstart_suite::{Report, Suite, SuiteError, baseline, report};
 use std::fmt::Write as _;
@@ -58,8 +59,8 @@ struct List {
 /// address is $SLOWSTART_SERVER.
 ///
 /// The exit status is 1 if a criterion is not met (with `--against-baseline`: if
-/// something became worse), and 2 if the suite could not run. The same seed gives
-/// the same report at virtual time.
+/// something became worse), and 2 if the suite could not run or the baseline cannot
+/// be compared. The same seed gives the same report at virtual time.
 ///
 /// Examples:
 ///   slowstart suite run --startup search,hystart++ --html suite.html
@@ -194,7 +195,14 @@ impl Run {
             baseline::worse(&report, &before).map_err(|why| anyhow!("--against-baseline: {why}"))?;
         let mut text = format!("\nAgainst the baseline: {} of {both} criteria became worse.\n", worse.len());
         for w in &worse {
-            let by = w.by.map_or(String::new(), |[low, high]| format!(", by {low:.4} to {high:.4}"));
+            let mut by = w.by.map_or(String::new(), |[low, high]| {
+                format!(", by {} to {}", words::number(low), words::number(high))
+            });
+            if w.lost > 0 {
+                let _ = write!(by, ", no value in {} of {} runs that had one", w.lost, w.runs);
+            } else if w.runs < w.now.values.len() {
+                let _ = write!(by, ", over the {} runs that both have", w.runs);
+            }
             let (e, was) = (&w.now, w.before.word());
             let _ = writeln!(
                 text,

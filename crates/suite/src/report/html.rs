@@ -1,6 +1,6 @@
 //! The page.
 
-use super::{after, chart, number};
+use super::{after, chart, number, sentences, value_and_limit};
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 use crate::scenario::{SECTIONS, Scenario, Suite};
@@ -25,15 +25,16 @@ fn class(v: Verdict) -> &'static str {
 pub fn html(suite: &Suite, report: &Report) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Suite {0}</title><style>{STYLE}</style>\n\
-         <h1>Suite {0}</h1><p>{2} {3}{1}, seed {4}. A criterion is met if the whole 95 % \
+         <h1>Suite {0}</h1><p class=verdict>{5}</p><p>{2} {3}{1}, seed {4}. A criterion is met if the whole 95 % \
          interval of the median excess over its limit is at most zero, not met if all of it is above, and otherwise undecided. \
          Limits refer to <code>standard</code> (slow start of RFC 5681) and <code>hystart</code> (the default of Linux) in the \
-         same run.</p>\n<table><tr><th>Startup<th>Criteria<th>Meets<th>Does not meet<th>Undecided</tr>\n",
+         same run: what is met by such a limit is no worse than slow start, or than today's default.</p>\n<table><tr><th>Startup<th>Criteria<th>Meets<th>Does not meet<th>Undecided</tr>\n",
         escape(&report.suite),
         escape(&after(report)),
         escape(&report.engine),
         escape(&report.version),
-        report.seed
+        report.seed,
+        escape(&sentences(report).join(" "))
     );
     for s in &report.startups {
         let of = |v| report.count(s, v);
@@ -56,6 +57,7 @@ pub fn html(suite: &Suite, report: &Report) -> String {
     for note in &report.notes {
         let _ = writeln!(out, "<p>{}</p>", escape(note));
     }
+    failures(&mut out, report);
     grid(&mut out, suite, report);
     for (section, title) in SECTIONS {
         let of_section: Vec<&Scenario> = suite.scenarios.iter().filter(|s| s.section == *section).collect();
@@ -73,6 +75,34 @@ pub fn html(suite: &Suite, report: &Report) -> String {
     }
     out.push_str("</html>\n");
     out
+}
+
+/// What is not met or undecided, and what is worse than today's default: first of all.
+fn failures(out: &mut String, report: &Report) {
+    let of = |v: Verdict| report.entries.iter().filter(move |e| e.verdict == v);
+    let only = report.entries.iter().filter(|e| e.is_worse_than_default());
+    let all: Vec<(&Entry, &str)> = of(Verdict::DoesNotMeet)
+        .map(|e| (e, e.verdict.word()))
+        .chain(of(Verdict::Undecided).map(|e| (e, e.verdict.word())))
+        .chain(only.map(|e| (e, "no worse than slow start, but worse than today's default")))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Not met, undecided, or worse than today's default</h2><div class=grid><table><tr><th>Startup<th>Scenario<th>Criterion<th>Verdict<th>Value<th>Limit<th>hystart</tr>\n");
+    for (e, word) in all {
+        let (value, limit) = value_and_limit(e);
+        let _ = writeln!(
+            out,
+            "<tr><td>{}<td><a href=\"#{1}\">{1}</a><td>{2}<td class={3}>{word}<td class=n>{value}<td class=n>{limit}<td class=n>{4}</tr>",
+            escape(&e.startup),
+            escape(&e.scenario),
+            escape(&e.criterion),
+            class(e.verdict),
+            number(e.default_value)
+        );
+    }
+    out.push_str("</table></div>\n");
 }
 
 /// Who meets what: a line a scenario, a column a startup, by the worst verdict on a criterion of it.
@@ -139,7 +169,7 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
     }
     out.push_str("<table><tr><th>Startup");
     for c in &s.criteria {
-        let _ = write!(out, "<th>{}", escape(&c.text));
+        let _ = write!(out, "<th>{}", escape(&c.says()));
     }
     out.push_str("</tr>\n");
     for startup in &report.startups {
@@ -149,13 +179,13 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
             if let Some(e) = report.entries.iter().find(mine) {
                 let decide =
                     e.runs_to_decide.map_or(String::new(), |n| format!(", about {n} runs would decide"));
+                let (value, limit) = value_and_limit(e);
                 let _ = write!(
                     out,
-                    "<td class={}>{}: {} (limit {}){decide}",
+                    "<td class={}>{}: {value} (limit {limit}; hystart {}){decide}",
                     class(e.verdict),
                     e.verdict.word(),
-                    number(e.value),
-                    number(e.limit)
+                    number(e.default_value)
                 );
             }
         }

@@ -1,9 +1,9 @@
 //! The table in Markdown.
 
-use super::{after, number};
+use super::{after, number, sentences, value_and_limit};
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
-use crate::scenario::{SECTIONS, Suite, title};
+use crate::scenario::{Criterion, Reference, SECTIONS, Suite, title as title_of};
 use std::fmt::Write;
 
 /// Returns the verdicts of a startup in a section: how many criteria it meets, of how many.
@@ -37,14 +37,17 @@ fn cell(report: &Report, section: &str, startup: &str) -> String {
 const COLUMNS: usize = 8;
 
 /// A line a section.
-fn by_section(out: &mut String, sections: &[(&str, &str)], report: &Report) {
+fn by_section(out: &mut String, sections: &[(&str, &str)], report: &Report, suite: &Suite) {
     out.push_str("| Section |");
     for s in &report.startups {
         let _ = write!(out, " {s} |");
     }
     let _ = write!(out, "\n|---|{}\n", "---|".repeat(report.startups.len()));
     for (section, title) in sections {
-        let _ = write!(out, "| {section} {title} |");
+        let own = || suite.scenarios.iter().filter(|s| s.section == *section).flat_map(|s| &s.criteria);
+        let relative = own().all(|c| c.reference.is_some_and(|(_, r)| r == Reference::Standard));
+        let relative = if relative { ": no worse than slow start" } else { "" };
+        let _ = write!(out, "| {section} {title}{relative} |");
         for s in &report.startups {
             let _ = write!(out, " {} |", cell(report, section, s));
         }
@@ -89,10 +92,49 @@ fn criteria(report: &Report, startup: &str) -> usize {
     report.entries.iter().filter(|e| e.startup == startup).count()
 }
 
-/// Returns the table by sections of RFC 9743, in Markdown, for an Internet-Draft or a pull request.
+/// A criterion where a person reads it.
+fn says(e: &Entry) -> String {
+    Criterion::parse(&e.criterion).map_or_else(|| e.criterion.clone(), |c| c.says())
+}
+
+/// A table of entries, if there are any.
+fn entries(out: &mut String, title: &str, of: &[&Entry], last: (&str, &dyn Fn(&Entry) -> String)) {
+    if of.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "\n{title}:\n\n| Startup | Scenario | Criterion | Value | Limit | {} |\n|---|---|---|---|---|---|\n",
+        last.0
+    );
+    for e in of {
+        let (value, limit) = value_and_limit(e);
+        let _ = writeln!(
+            out,
+            "| {} | {} ({}) | {} | {value} | {limit} | {} |",
+            e.startup,
+            e.scenario,
+            e.section,
+            says(e),
+            last.1(e)
+        );
+    }
+}
+
+/// Returns the report in Markdown, for an Internet-Draft or a pull request: a sentence on each startup, what
+/// is not met and what is open, the table by sections of RFC 9743, and what is met only because slow start is
+/// no better.
 pub fn markdown(suite: &Suite, report: &Report) -> String {
-    let mut out = format!(
-        "Suite {}, {} {}{}, seed {}: criteria met, by section of RFC 9743.\n\n",
+    let mut out = sentences(report).join("\n\n") + "\n";
+    let of = |v: Verdict| -> Vec<&Entry> { report.entries.iter().filter(|e| e.verdict == v).collect() };
+    let default = |e: &Entry| number(e.default_value);
+    let runs = |e: &Entry| e.runs_to_decide.map_or("-".to_string(), |n| format!("about {n}"));
+    entries(&mut out, "Not met", &of(Verdict::DoesNotMeet), ("Today's default", &default));
+    entries(&mut out, "Undecided", &of(Verdict::Undecided), ("Runs that would decide", &runs));
+    let _ = write!(
+        out,
+        "\nSuite {}, {} {}{}, seed {}: criteria met, by section of RFC 9743. Where a limit refers to `standard`, met is: no worse \
+         than slow start (RFC 5681).\n\n",
         report.suite,
         report.engine,
         report.version,
@@ -104,35 +146,11 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
     if report.startups.len() > COLUMNS {
         by_startup(&mut out, &sections, report);
     } else {
-        by_section(&mut out, &sections, report);
+        by_section(&mut out, &sections, report, suite);
     }
-    let failed: Vec<&Entry> = report.entries.iter().filter(|e| e.verdict == Verdict::DoesNotMeet).collect();
-    if !failed.is_empty() {
-        out.push_str(
-            "\nNot met:\n\n| Startup | Scenario | Criterion | Value | Limit |\n|---|---|---|---|---|\n",
-        );
-        for e in failed {
-            let (value, limit) = (number(e.value), number(e.limit));
-            let _ = writeln!(
-                out,
-                "| {} | {} ({}) | {} | {value} | {limit} |",
-                e.startup, e.scenario, e.section, e.criterion
-            );
-        }
-    }
-    let open: Vec<&Entry> = report.entries.iter().filter(|e| e.verdict == Verdict::Undecided).collect();
-    if !open.is_empty() {
-        out.push_str("\nUndecided:\n\n| Startup | Scenario | Criterion | Value | Limit | Runs that would decide |\n|---|---|---|---|---|---|\n");
-        for e in open {
-            let runs = e.runs_to_decide.map_or("-".to_string(), |n| format!("about {n}"));
-            let (value, limit) = (number(e.value), number(e.limit));
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {value} | {limit} | {runs} |",
-                e.startup, e.scenario, e.criterion
-            );
-        }
-    }
+    let only: Vec<&Entry> = report.entries.iter().filter(|e| e.is_worse_than_default()).collect();
+    let title = "No worse than slow start, but worse than today's default (hystart)";
+    entries(&mut out, title, &only, ("Today's default", &default));
     for (i, l) in report.left_out.iter().enumerate() {
         out.push_str(if i == 0 { "\nNot run:\n\n" } else { "" });
         let _ = writeln!(out, "- {}: {}", l.scenario, l.why);
@@ -143,7 +161,8 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
     }
     out.push_str("\nNot shown by this suite:\n\n");
     for g in &suite.gaps {
-        let _ = writeln!(out, "- RFC 9743 section {} ({}): {}", g.section, title(&g.section), g.why);
+        let _ =
+            writeln!(out, "- RFC 9743 section {} ({}): {}", g.section, title_of(g.section.as_str()), g.why);
     }
     out
 }
