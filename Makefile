@@ -1,4 +1,4 @@
-.PHONY: field check test fuzz bless pictures bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
+.PHONY: field check test fuzz bless pictures bench results seeds docs kernel uml test-kernels playground book wheel aarch64 sbom dist test-dist
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -57,6 +57,10 @@ docs:
 # Builds the command with the kernel feature, and the objects for bpftool in target/bpf. See docs/reference/kernel.md.
 kernel:
 	@bash ci/kernel.sh
+
+# Builds a Linux kernel as a program for `--engine linux:`, once: KERNEL is 6.1, 6.12 or a kernel tree. Prints its path. See docs/reference/linux.md.
+uml:
+	@bash ci/uml.sh "$(KERNEL)"
 
 # Compares queue disciplines, token buckets and netem's elements with the kernel's own code, then tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
 test-kernels:

@@ -92,7 +92,7 @@ pub(crate) struct League {
 }
 
 /// The populations with these names, or all of them.
-fn named(names: &[String]) -> Result<Vec<Population>> {
+pub(crate) fn named(names: &[String]) -> Result<Vec<Population>> {
     let all = population::all();
     let known: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
     if let Some(name) = names.iter().find(|n| !known.contains(&n.as_str())) {

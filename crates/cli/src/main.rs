@@ -25,6 +25,7 @@ mod kernel;
 mod kernel;
 #[cfg(feature = "kernel")]
 mod kernel_memory;
+mod kernel_patch;
 mod league;
 mod list;
 mod output;
@@ -122,6 +123,7 @@ enum Command {
     Fit(fit::Fit),
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
+    KernelPatch(kernel_patch::KernelPatch),
     Trial(pool::Trials),
     Emulate(emulate::Emulate),
     Reproduce(reproduce::Reproduce),
@@ -133,6 +135,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(status) = slowstart_engines::guest() {
+        return status;
+    }
     let args = Args::parse();
     output::configure(output::Settings { color: args.color, quiet: args.quiet });
     end(run(args))
@@ -155,6 +160,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),
         Command::Kernel(k) => k.main().map(|()| true),
+        Command::KernelPatch(p) => p.main().map(|()| true),
         Command::Trial(t) => t.main(),
         Command::Emulate(e) => return e.main(),
         Command::List(l) => l.main().map(|()| true),

@@ -85,6 +85,11 @@ pub const ENGINES: &[Entry] = &[
         make: quic!(Noq),
     },
     Entry {
+        name: "linux:KERNEL",
+        about: "a Linux kernel that `make uml` built, over the simulator's paths at virtual time (docs/reference/linux.md)",
+        make: Ok(linux),
+    },
+    Entry {
         name: "kernel",
         about: "the running Linux kernel over an emulated path in real time; needs root (docs/reference/kernel.md)",
         make: built!(
@@ -96,10 +101,35 @@ pub const ENGINES: &[Entry] = &[
     },
 ];
 
+/// A Linux kernel at virtual time, by the name of its file.
+fn linux(text: &str) -> Result<Box<dyn Engine>, EngineError> {
+    #[cfg(target_os = "linux")]
+    return Ok(Box::new(slowstart_uml::Linux::named(text)?));
+    #[cfg(not(target_os = "linux"))]
+    Err(EngineError::Name(format!("{text}: a Linux kernel runs as a program on Linux only")))
+}
+
+/// Runs this program as the first process of the kernel that the engine `linux:` started, and returns its status; `None` if it
+/// is not that. A program whose engines come from here asks this before anything else.
+pub fn guest() -> Option<std::process::ExitCode> {
+    #[cfg(target_os = "linux")]
+    if std::process::id() == 1 && std::env::args_os().nth(1).is_some_and(|first| first == "guest") {
+        return Some(slowstart_uml::guest::main());
+    }
+    None
+}
+
+/// What the name of a kernel at virtual time begins with.
+const LINUX: &str = "linux:";
+
 /// The entry of this name, which settings may follow.
 fn entry(text: &str) -> Option<&'static Entry> {
     let name = text.split_once(',').map_or(text, |(name, _)| name);
-    ENGINES.iter().find(|e| e.name == name || name == "quic" && e.name.starts_with("quic:"))
+    ENGINES.iter().find(|e| {
+        e.name == name
+            || e.name.starts_with(LINUX) && name.starts_with(LINUX)
+            || name == "quic" && e.name.starts_with("quic:")
+    })
 }
 
 /// Why this program lacks the engine of this name, which settings may follow; `None` if it has it, or no
@@ -118,6 +148,9 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
         let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this program cannot drive \
                    (docs/reference/quic.md); expected quic:quinn or quic:noq";
         return Err(EngineError::Name(why.to_string()));
+    }
+    if text.starts_with(LINUX) {
+        return linux(text);
     }
     let Some(entry) = entry(text) else {
         let mut known: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();

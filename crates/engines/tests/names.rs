@@ -9,7 +9,7 @@ fn names_are_found_or_refused() {
     let refused = |name: &str| named(name).expect_err(name).to_string();
     assert_eq!(
         refused("quicc"),
-        "engine: found \"quicc\" (did you mean \"quic\"?), expected one of sim, quic:quinn, quic:noq, kernel"
+        "engine: found \"quicc\" (did you mean \"quic\"?), expected one of sim, quic:quinn, quic:noq, linux:KERNEL, kernel"
     );
     assert!(refused("kernal").contains("did you mean \"kernel\"?"), "{}", refused("kernal"));
     assert!(refused("quic:s2n").contains("expected quic:quinn or quic:noq"));
@@ -17,6 +17,10 @@ fn names_are_found_or_refused() {
     for entry in ENGINES {
         match entry.absence() {
             Some(why) => assert!(refused(entry.name).contains(why)),
+            // It names a file.
+            None if entry.name.starts_with("linux:") => {
+                assert!(refused(entry.name).contains("KERNEL: No such file"));
+            }
             None => assert_eq!(named(entry.name).expect("built").name(), entry.name),
         }
     }

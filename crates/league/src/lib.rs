@@ -10,6 +10,7 @@
 //! - [`score`]: the measures of a startup over many cases, their intervals, and the Pareto front
 //! - [`against`]: differences to the rows of an earlier league, case by case
 //! - [`rank`]: startups against a baseline, case by case, and their ranks
+//! - [`twins`]: the same cases on two engines
 //! - [`sheet`], [`page`]: the scores as tables of text, and as a page
 //!
 //! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
@@ -25,3 +26,4 @@ pub mod rank;
 pub mod reference;
 pub mod score;
 pub mod sheet;
+pub mod twins;

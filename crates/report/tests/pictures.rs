@@ -255,11 +255,12 @@ fn dependencies(manifest: &Path) -> BTreeSet<String> {
 }
 
 /// What the crates are, in this order from the left; what is not here comes last.
-const ABOUT: [(&str, &str); 16] = [
+const ABOUT: [(&str, &str); 17] = [
     ("slowstart", "the algorithms"),
     ("lab", "the simulator"),
     ("replay", "captures and logs"),
     ("linux", "the kernel"),
+    ("uml", "virtual kernels"),
     ("quic", "QUIC stacks"),
     ("papers", "claims of papers"),
     ("engines", "what runs a study"),

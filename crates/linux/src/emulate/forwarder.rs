@@ -2,13 +2,14 @@
 //! is due.
 
 use super::tun::Tun;
-use super::{DirectionStats, PacketRecord, Report, packet};
+use super::{DirectionStats, PacketRecord, Report};
 use crate::clock::clock;
 use crate::error::KernelError;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::path::queue::Departure;
+use slowstart_sim::path::wire;
 use slowstart_sim::path::{Direction, Ecn, Held, Path};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -79,7 +80,7 @@ impl<'a> Lane<'a> {
             any = true;
             let bytes = &self.scratch[..n];
             let at = Instant(clock().since(start).0);
-            let packet = packet::packet_info(bytes);
+            let packet = wire::packet_info(bytes);
             let mut buffer = self.spare.pop().unwrap_or_default();
             buffer.clear();
             buffer.extend_from_slice(bytes);
@@ -119,7 +120,7 @@ impl<'a> Lane<'a> {
                 continue;
             };
             if departure.ecn != carried.ecn {
-                packet::set_ce(&mut carried.bytes);
+                wire::set_ce(&mut carried.bytes);
                 self.stats.marked += 1;
             }
             // Mostly the last to arrive, or near it.

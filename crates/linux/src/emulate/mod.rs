@@ -9,16 +9,15 @@
 mod forwarder;
 mod lateness;
 mod namespaces;
-mod packet;
 mod report;
 mod seen;
 mod tun;
 
 pub use lateness::{Lateness, MAX_LATENESS};
 pub use namespaces::remove_stale_namespaces;
-pub use packet::tcp_flow;
 pub use report::{DirectionStats, INVALID, PacketRecord, Report};
 pub use seen::{Seen, seen};
+pub use slowstart_sim::path::wire::tcp_flow;
 
 use crate::error::KernelError;
 use namespaces::{Namespaces, run};

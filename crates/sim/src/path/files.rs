@@ -44,6 +44,11 @@ impl Files {
         Self { only_given: true, ..Self::default() }
     }
 
+    /// The folder, if all files are looked for in the file system.
+    pub(super) fn on_disk(&self) -> Option<&Path> {
+        (self.given.is_empty() && !self.only_given).then_some(&self.folder)
+    }
+
     /// The same files with another folder.
     pub(super) fn within(&self, folder: PathBuf) -> Self {
         Self { folder, given: Arc::clone(&self.given), only_given: self.only_given }

@@ -34,6 +34,7 @@ mod reorder;
 mod spec;
 mod table;
 mod trace;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -16,6 +16,7 @@ mod values;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path as fs_path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,7 +114,20 @@ pub struct PathSpec {
     ack_jitter_is_set: bool,
     /// The ACK jitter it was given because it draws nothing.
     default_jitter: Option<Span>,
+    written: Written,
 }
+
+/// What a path was loaded from: text, and the folder of the files that it names.
+#[derive(Clone, Default)]
+struct Written(Option<Arc<(String, PathBuf)>>);
+
+#[allow(clippy::missing_fields_in_debug, reason = "the same path is the same wherever its files are")]
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Written")
+    }
+}
+
 impl PathSpec {
     /// Loads the path that `arg` names: a built-in path, a file `*.toml`, or a line such as
     /// `rate=100Mbit rtt=40ms queue=1bdp`. The first word of a line may name a built-in path or a file, whose
@@ -125,11 +139,20 @@ impl PathSpec {
 
     /// The same with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
-        if arg.contains('=') {
-            return Self::inline(arg, files.clone());
-        }
-        let (keys, name, sources) = Self::named(arg, files)?;
-        Self::from_keys(keys, name, sources)
+        let mut spec = if arg.contains('=') {
+            Self::inline(arg, files.clone())?
+        } else {
+            let (keys, name, sources) = Self::named(arg, files)?;
+            Self::from_keys(keys, name, sources)?
+        };
+        spec.written = Written(files.on_disk().map(|folder| Arc::new((arg.to_string(), folder.into()))));
+        Ok(spec)
+    }
+
+    /// What [`Self::load`] was given, by which another process loads the same path; `None` if its files are
+    /// not on a disk, or it is a draw of another path.
+    pub fn written(&self) -> Option<(&str, &fs_path::Path)> {
+        self.written.0.as_deref().map(|(arg, folder)| (arg.as_str(), folder.as_path()))
     }
 
     /// The keys of a built-in path or of a file, its name and its sources.

@@ -9,9 +9,9 @@ use super::super::fade::{Burst, Fades};
 use super::super::link::Limit;
 use super::super::outage::OutageSpec;
 use super::super::{Kind, PathFacts, quantity};
-use super::PathSpec;
 use super::chain::BucketSpec;
 use super::keys::{COUNT, Keys, RATE, SPAN};
+use super::{PathSpec, Written};
 
 impl PathSpec {
     pub(super) fn without_distributions(
@@ -148,6 +148,7 @@ impl PathSpec {
             fixed,
             ack_jitter_is_set,
             default_jitter: None,
+            written: Written::default(),
         })
     }
 }

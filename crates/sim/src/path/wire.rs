@@ -1,6 +1,6 @@
 //! The size and kind of an IP packet, from its headers.
 
-use slowstart_sim::path::{Ecn, Kind, PacketInfo};
+use super::{Ecn, Kind, PacketInfo};
 use std::net::SocketAddrV4;
 
 const TCP: u8 = 6;
@@ -10,7 +10,7 @@ const ACK: u8 = 16;
 
 /// Returns what a path element needs to know about a packet. A packet that is not TCP over IPv4, or that is
 /// cut short, counts as data.
-pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
+pub fn packet_info(packet: &[u8]) -> PacketInfo {
     PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
         flow: flow(packet),
@@ -50,7 +50,7 @@ pub fn tcp_flow(from: SocketAddrV4, to: SocketAddrV4) -> u32 {
 }
 
 /// Sets "congestion experienced" in an IPv4 header, with its checksum (RFC 1624).
-pub(super) fn set_ce(packet: &mut [u8]) {
+pub fn set_ce(packet: &mut [u8]) {
     if packet.len() < 20 || packet[0] >> 4 != 4 {
         return;
     }

@@ -1,0 +1,177 @@
+//! A Linux kernel at virtual time: what it runs, what it refuses, and how a guest that fails is told.
+//!
+//! Needs a kernel that `make uml` built: `SLOWSTART_UML` names it, or the newest of the folder in which `make uml` keeps them is
+//! taken. Building one takes minutes, so that no test does; without one the tests are skipped.
+#![cfg(target_os = "linux")]
+
+use slowstart_study::record::Row;
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const PATH: &str = "rate=20Mbit rtt=50ms queue=1bdp";
+
+/// The kernel to test with.
+fn kernel() -> Option<PathBuf> {
+    if let Some(given) = env::var_os("SLOWSTART_UML") {
+        return Some(given.into());
+    }
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).map(|c| c.join("slowstart"));
+    let folder = env::var_os("SLOWSTART_CACHE").map(PathBuf::from).or(cache)?.join("uml");
+    let kernels = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path().join("linux"));
+    kernels.filter(|k| k.is_file()).max_by_key(|k| fs::metadata(k).and_then(|m| m.modified()).ok())
+}
+
+/// The engine of the kernel to test with; says why a test is skipped if there is none.
+fn engine(what: &str) -> Option<String> {
+    let Some(kernel) = kernel() else {
+        println!("skipped: {what} (no kernel: make uml KERNEL=6.12)");
+        return None;
+    };
+    Some(format!("linux:{}", kernel.display()))
+}
+
+fn slowstart(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it starts")
+}
+
+fn rows(arguments: &[&str]) -> (String, Vec<Row>) {
+    let out = slowstart(&[arguments, &["--json", "-q"]].concat());
+    let text = String::from_utf8(out.stdout).expect("UTF-8");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let rows = text.lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
+    (text, rows)
+}
+
+/// The message of a command that fails with status 2.
+fn refused(arguments: &[&str]) -> String {
+    let out = slowstart(arguments);
+    let message = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{message}");
+    message
+}
+
+#[test]
+fn a_kernel_leaves_slow_start_where_the_simulator_does_and_repeats_to_the_byte() {
+    let Some(engine) = engine("the kernel beside the simulator") else { return };
+    let arguments = [
+        "compare",
+        PATH,
+        "--engine",
+        &engine,
+        "--startup",
+        "cubic,standard,bbr",
+        "--size",
+        "2MB",
+        "--runs",
+        "2",
+    ];
+    let (text, all) = rows(&arguments);
+    let (again, _) = rows(&[&arguments[..], &["-j", "1"]].concat());
+    assert_eq!(text, again, "the number of threads and what else runs do not matter");
+    let (_, simulated) =
+        rows(&["compare", PATH, "--startup", "hystart,standard,bbr", "--size", "2MB", "--runs", "2"]);
+    assert_eq!((all.len(), simulated.len()), (6, 6));
+    for (linux, sim) in all.iter().zip(&simulated) {
+        assert_eq!((linux.engine.as_str(), linux.seed), ("linux", sim.seed));
+        assert!(linux.profile.starts_with("Linux 6") && linux.caveats.is_empty(), "{linux:?}");
+        let (a, b) = (linux.exit.as_ref().expect("it ends"), sim.exit.as_ref().expect("it ends"));
+        let name = &linux.startup;
+        assert_eq!(a.reason, b.reason, "{name}");
+        let ratio = a.detected_cwnd_bytes as f64 / b.detected_cwnd_bytes as f64;
+        assert!((0.85..1.15).contains(&ratio), "{name}: {a:?}, the simulator {b:?}");
+        let ratio = linux.completion_s.expect("complete") / sim.completion_s.expect("complete");
+        assert!((0.9..1.1).contains(&ratio), "{name}: {ratio} of the simulator's time");
+        assert_eq!(linux.startup_lost_packets > Some(0), sim.startup_lost_packets > Some(0), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_such_kernel_is_named() {
+    let with = |file: &str| refused(&["compare", "geo", "--engine", &format!("linux:{file}")]);
+    assert!(with("").contains("expected a kernel that `make uml` built"), "{}", with(""));
+    assert!(with("./absent").contains("absent: No such file"), "{}", with("./absent"));
+    assert!(with("/usr").contains("/usr: found a folder"));
+    assert!(with("/etc/passwd").contains("no program"));
+    let ours = with(env!("CARGO_BIN_EXE_slowstart"));
+    assert!(ours.contains("no User-Mode Linux") || ours.contains("User-Mode Linux"), "{ours}");
+    assert!(with("/bin/sh").contains("no User-Mode Linux"), "{}", with("/bin/sh"));
+    let setting = with("/bin/sh,raed=1ms");
+    assert!(setting.contains("did you mean \"read\"?"), "{setting}");
+}
+
+#[test]
+fn what_a_kernel_lacks_is_refused_by_name() {
+    let Some(engine) = engine("what a kernel lacks") else { return };
+    let with =
+        |more: &[&str]| refused(&[&["compare", PATH, "--engine", &engine, "--size", "1MB"], more].concat());
+    let control = with(&["--startup", "cubik"]);
+    assert!(
+        control.contains("\"cubik\" (did you mean \"cubic\"?)") && control.contains("westwood"),
+        "{control}"
+    );
+    let parameter = with(&["--startup", "cubic:hystrat=0"]);
+    assert!(parameter.contains("did you mean \"hystart\"?"), "{parameter}");
+    assert!(with(&["--startup", "cubic:beta=x"]).contains("the kernel refused the value"));
+    assert!(with(&["--startup", "cubic", "--set", "iw=4"]).contains("set: the engine linux:"));
+    assert!(with(&["--startup", "cubic", "--against", "cubic@-1s"]).contains("against: the engine linux:"));
+    let app = refused(&[
+        "compare",
+        PATH,
+        "--engine",
+        &engine,
+        "--startup",
+        "cubic",
+        "--app",
+        "web",
+        "--duration",
+        "5s",
+    ]);
+    assert!(app.contains("app: the engine linux:"), "{app}");
+}
+
+#[test]
+fn a_guest_that_fails_says_how() {
+    let Some(engine) = engine("guests that fail") else { return };
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let program = |name: &str, text: &str| {
+        let file = format!("{folder}/{name}");
+        fs::write(&file, text).expect(&file);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect(&file);
+        file
+    };
+    let with = |setting: &str| refused(&["compare", PATH, "--engine", &format!("{engine},{setting}")]);
+    // The first process ends: the kernel panics, and says so on its console.
+    let ends = with(&format!("program={}", program("ends", "#!/bin/sh\nexit 3\n")));
+    assert!(ends.contains("ended without an answer") && ends.contains("panic"), "{ends}");
+    let spins = with(&format!("cpu=1s,program={}", program("spins", "#!/bin/sh\nwhile :; do :; done\n")));
+    assert!(spins.contains("ended without an answer"), "{spins}");
+    let module = with("module=/etc/passwd");
+    assert!(module.contains("module /etc/passwd"), "{module}");
+    let out = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+        .args(["compare", PATH, "--engine", &engine])
+        .env("TMPDIR", "/proc")
+        .output()
+        .expect("it starts");
+    let message = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && message.contains("make a folder in /proc"), "{message}");
+}
+
+#[test]
+fn a_kernel_does_not_differ_from_itself_and_its_parameters_show() {
+    let Some(engine) = engine("kernel-patch") else { return };
+    let cases = ["--population", "leo,wifi-weak", "--cases", "2", "--size", "1MB"];
+    let print = |old: &str, new: &str| {
+        let out = slowstart(&[&["kernel-patch", old, new], &cases[..]].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).expect("UTF-8")
+    };
+    let same = print(&engine, &engine);
+    assert!(same.contains("same windows after every acknowledgement: 4 of 4"), "{same}");
+    assert!(same.contains("same in every figure (1 packet, 1 ms): 4 of 4"), "{same}");
+    let other = print("sim", &engine);
+    assert!(other.contains("old: linux-6.18\n") && other.contains("windows part first after"), "{other}");
+}
