@@ -134,6 +134,8 @@ fn shorter(arguments: &str) -> String {
                 out.push_str(" --population leo");
             }
         }
+        // All of them are hundreds of megabytes; the port that reads them has a test of its own.
+        "vectors" => return "vectors limited".to_string(),
         "suite" if command.starts_with("suite run") => add("--scenario", "short-1MB", &[]),
         _ => {}
     }

@@ -362,7 +362,8 @@ fn each_dependency_has_its_reason() {
             }
             let name = line.split([' ', '.', '=']).next().unwrap_or_default();
             let is_ours = name.starts_with("slowstart");
-            let is_one = section.ends_with("dependencies]") && line.contains('=') && !line.starts_with('#');
+            let is_one =
+                section.ends_with("dependencies]") && line.contains('=') && !line.starts_with(['#', '[']);
             if is_one && !is_ours {
                 seen += 1;
                 if !before.starts_with("# ") {
