@@ -425,9 +425,12 @@ mod tests {
     fn a_late_exit_names_loss_and_its_cost() {
         let (row, text) = told("rate=20Mbit rtt=40ms queue=1bdp", "standard");
         assert_eq!(row.class, Class::Late);
-        for part in
-            ["packets were lost (reason `loss`)", "This is late", "cubic takes over", "Loss recovery begins"]
-        {
+        for part in [
+            "packets were lost (reason `loss`)",
+            "This is by loss",
+            "cubic takes over",
+            "Loss recovery begins",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let lost = row.startup_lost_packets.expect("observed");

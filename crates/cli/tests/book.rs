@@ -48,16 +48,17 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 19] = [
+const OTHERS: [&str; 20] = [
     "CG=",
     "GOBIN=",
-    "make ",
     "cargo bench ",
     "cargo build ",
     "cargo install ",
     "cargo run -p slowstart-",
     "cargo test ",
     "cargo run --release -p slowstart-league ",
+    "cargo run --release -p slowstart-replay ",
+    "make ",
     "cargo run --release -p slowstart-quic ",
     "git clone ",
     "pip install ",
@@ -82,7 +83,9 @@ fn treatment(command: &str) -> Option<Treatment> {
     let quic = "cargo run --release -p slowstart-cli --features quic -- ";
     let arguments = command.strip_prefix("slowstart ").or_else(|| command.strip_prefix(quic))?;
     let changes_system = ["kernel ", "emulate "].iter().any(|c| arguments.starts_with(c));
-    let on_system = ["--engine kernel", " --serve "].iter().any(|o| arguments.contains(o));
+    let on_system = ["--engine kernel", "--engine linux:", "kernel-patch ", " --serve "]
+        .iter()
+        .any(|o| arguments.contains(o));
     Some(if changes_system || on_system {
         if cfg!(feature = "kernel") {
             Treatment::Check(arguments.to_string())

@@ -40,7 +40,7 @@ fn the_picture_shows_what_the_table_shows() {
     }
     // What the README promises to show: today's default leaves early, plain slow start loses.
     assert!(
-        svg.contains(">hystart: early, at ") && svg.contains(">standard: late, "),
+        svg.contains(">hystart: too early, at ") && svg.contains(">standard: by loss, "),
         "the curves are named"
     );
 }

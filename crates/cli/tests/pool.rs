@@ -155,7 +155,7 @@ fn bad_input_is_named_with_what_was_found_and_expected() {
             good.replacen("\"measure\":\"time-last\"", "\"measure\":\"speed\"", 1),
             ["plan.measure: found \"speed\"", "time-1mb"],
         ),
-        (" ".repeat((1 << 20) + 1), ["larger than 1048576 bytes", "statistics of a trial"]),
+        (" ".repeat((1 << 20) + 1), ["more than 1048576 bytes", "statistics of a trial"]),
     ] {
         fs::write(&file, bad).expect("writable");
         refused(&["a", "b"], &words);

@@ -89,7 +89,7 @@ fn settings_follow_the_stack() {
     assert!(said.contains(r#"engine: found "mtu=9", expected crypto=tls or null"#), "{said}");
     let (status, _, said) = rows("quiche");
     assert_eq!(status, Some(2));
-    assert!(said.contains("expected one of sim, quic:quinn, quic:noq, kernel"), "{said}");
+    assert!(said.contains("expected one of sim, quic:quinn, quic:noq, linux:KERNEL, kernel"), "{said}");
 }
 
 /// `--qlog` writes the logs of both ends, and `slowstart replay` reads from the server's the exit of the row.

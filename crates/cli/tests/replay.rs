@@ -143,7 +143,7 @@ fn several_files_folders_and_standard_input_are_read() {
     let mut child = child.spawn().expect("it runs");
     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), &sample).expect("it reads");
     let shown = text(&child.wait_with_output().expect("it ends").stdout);
-    assert!(shown.starts_with("-: capture of 2,661 packets") && shown.contains("choke-point"), "{shown}");
+    assert!(shown.starts_with("-: capture of 2,661 packets") && shown.contains("link full"), "{shown}");
 }
 
 /// Escape sequences in file names, titles and notes do not reach the terminal.
@@ -180,7 +180,10 @@ fn many_transfers_are_summarised() {
     let line =
         |name: &str| shown.lines().find(|l| l.starts_with(name)).map(str::to_string).unwrap_or_default();
     let words = |l: String| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-    assert!(words(line("       ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
+    assert!(
+        words(line("       ")).join(" ").starts_with("too early link full by loss not at all unknown"),
+        "{shown}"
+    );
     // As observed: all at the choke point. Vegas would have sent something else long before it left.
     assert_eq!(words(line("as observed"))[5..7], ["21", "(100"], "{shown}");
     assert!(line("vegas").contains("21 (100 %)"), "{shown}");
@@ -188,7 +191,7 @@ fn many_transfers_are_summarised() {
     let out = slowstart(&["replay", folder, "--startup", "hystart,vegas"]);
     let shown = text(&out.stdout);
     assert!(
-        shown.starts_with("21 transfers of 40.5 MB\nexits: early 0 (0 %), choke-point 21 (100 %)"),
+        shown.starts_with("21 transfers of 40.5 MB\nexits: too early 0 (0 %), link full 21 (100 %)"),
         "{shown}"
     );
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -112,7 +112,7 @@ fn rows_are_those_of_the_files_and_only_missing_files_are_read() {
     };
     let (read, report) = run("store");
     assert_eq!(read, 12);
-    assert!(report.starts_with("12 transfers of ") && report.contains("\nexits: early "), "{report}");
+    assert!(report.starts_with("12 transfers of ") && report.contains("\nexits: too early "), "{report}");
     assert!(report.contains("hystart") && report.contains("limited for most of the time"), "{report}");
     assert_eq!(run("store"), (0, report));
     let stored = rows(&dir, "store");

@@ -172,7 +172,8 @@ mod live {
         let entry = &r["entries"][0];
         let peak = entry["values"][0].as_f64().expect("observed");
         assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
-        assert_eq!(entry["verdict"], "meets");
+        // One run decides nothing.
+        assert_eq!(entry["verdict"], "undecided");
         let (r, _) = report("no-qlog", &[&stack[..], &own[..]].concat());
         assert_eq!(r["entries"][0]["verdict"], "not-observed", "{r}");
     }

@@ -101,7 +101,7 @@ fn several_paths_give_one_summary() {
         std::fs::write(dir.join(format!("{name}.toml")), path).expect("a file");
     }
     let paths = dir.to_str().expect("text");
-    let common = ["--size", "200kB", "--runs", "2", "--startup", "standard,search,limited"];
+    let common = ["--size", "200kB", "--runs", "6", "--startup", "standard,search,limited"];
     let shown = printed(&[&["compare", PATH, paths][..], &common].concat());
     for part in ["slow: 5 Mbit/s", "fast: 50 Mbit/s", "startup", "lost", "against standard", "Keep standard"]
     {
@@ -143,7 +143,8 @@ fn two_results_are_compared() {
     let dir = folder("diff");
     let save = |name: &str, more: &[&str]| {
         let file = dir.join(name);
-        let rows = printed(&[&QUICK[..], &["--json", "--startup", "standard,search,limited"], more].concat());
+        let study = ["compare", PATH, "--size", "300kB", "--runs", "6"];
+        let rows = printed(&[&study[..], &["--json", "--startup", "standard,search,limited"], more].concat());
         std::fs::write(&file, rows).expect("a file");
         file.display().to_string()
     };

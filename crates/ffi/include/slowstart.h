@@ -34,7 +34,7 @@
 #define SLOWSTART_UNKNOWN UINT64_MAX
 
 // The largest window, in bytes: 2^40.
-#define SLOWSTART_MOST_WINDOW (1 << 40)
+#define SLOWSTART_MOST_WINDOW 1099511627776
 
 // Packets were marked lost.
 #define SLOWSTART_LOSS 0

@@ -310,6 +310,10 @@ fn same_states(name: &str, algorithm: slowstart::registry::Algorithm) -> u32 {
         }
         let c = c.as_ref().expect("a case has begun");
         known.extend(line["facts"].as_object().expect("facts").clone());
+        // The structures of C do not carry the largest burst of the host.
+        if known.get("gso_max").is_some_and(|b| b.as_u64() != Some(0)) {
+            continue;
+        }
         assert_eq!(play(c, &facts(&known), &line), 0, "{case}: {line}");
         let s = c.state();
         let wanted = (

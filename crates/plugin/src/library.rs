@@ -36,8 +36,8 @@ pub enum PluginError {
         /// Which.
         file: PathBuf,
     },
-    /// It cannot be loaded.
-    #[error("{}: {why}", file.display())]
+    /// It cannot be loaded. The loader's own words name what it lacks.
+    #[error("{}: {}", file.display(), std::error::Error::source(why).map_or_else(|| why.to_string(), ToString::to_string))]
     Load {
         /// Which.
         file: PathBuf,

@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             of(&early),
             "It carried 1 MB in 2 s (4 Mbit/s), with a minimum RTT of 50 ms; nothing was retransmitted. It left slow \
-             start at 0.500 s with a window of 100 segments (a loss): early; the path was not seen full. This cost about \
+             start at 0.500 s with a window of 100 segments (a loss): too early; the path was not seen full. This cost about \
              0.750 s. This is not certain."
         );
         let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };

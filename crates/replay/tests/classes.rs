@@ -367,7 +367,7 @@ fn a_long_plateau_is_an_exit_and_growth_until_a_loss_is_none_before() {
     let t = download(&w.frames);
     let exit = t.exit.as_ref().expect("growth stopped");
     assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (80_000, "growth stopped without loss"));
-    assert!(t.certain && t.class != ExitClass::None, "{t:?}");
+    assert!(t.class != ExitClass::None, "{t:?}");
 }
 
 /// CUBIC with a long RTT: after the exit its window is flat for two round trips, and then grows by a sixth to
@@ -489,11 +489,10 @@ fn growth_after_a_first_flight_in_one_packet_is_seen() {
     }
 }
 
-/// At the receiver, a loss with few segments in flight: some ACKs earlier, slow start may have ended without
-/// one. With many in flight the growth until the loss is seen.
+/// At the receiver, a loss at the end of what was captured: whether the window fell after it is not seen.
 #[test]
-fn a_loss_in_a_small_window_is_not_certain_at_the_receiver() {
-    for (peaks, certain) in [(&[10, 20, 40][..], false), (&[10, 20, 40, 80, 160], true)] {
+fn a_loss_after_which_nothing_is_seen_is_not_certain_at_the_receiver() {
+    for (peaks, certain) in [(&[10, 20, 40][..], false), (&[10, 20, 40, 80, 160], false)] {
         let mut w = Wire::new();
         w.frames[0].ns -= RTT * 1000;
         w.frames[2].ns = w.frames[1].ns + 100_000;

@@ -262,8 +262,9 @@ fn accurate_ecn_counts_marks() {
     }
     let t = row(&ip, ALL);
     let exit = t.exit.as_ref().expect("an exit");
-    assert_eq!(exit.evidence, "a mark by the network");
-    assert!((0.2..0.21).contains(&exit.time_s) && t.mark_echoes > Some(10), "{exit:?}, {:?}", t.mark_echoes);
+    // The sender of this capture did not answer the marks: they were no exit.
+    assert_eq!(exit.evidence, "loss");
+    assert!(t.mark_echoes > Some(10), "{:?}", t.mark_echoes);
     // Without a mark the same flags are none.
     for f in ip.iter_mut().filter(|f| f.bytes[12] == 198 && f.bytes[33] & 2 == 0) {
         set(f, 5);

@@ -145,8 +145,8 @@ fn fixed_builtin_paths_are_fitted_again() {
         assert!(off < 1e-3 || off < 0.02 * truth.rtt, "{path}: {f:?}");
         assert_eq!(
             f.queue_was_full(),
-            path != "interface",
-            "{path}: its own queue holds a host back without a loss"
+            o.row.lost_packets > Some(0),
+            "{path}: a queue is full if it dropped something"
         );
         assert!(
             !f.queue_was_full() || (f.queue_bytes.value / truth.queue - 1.0).abs() < 0.15,

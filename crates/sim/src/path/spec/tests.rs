@@ -153,7 +153,7 @@ fn every_mistake_is_named() {
         (
             "rate=5Mbit rtt=40ms queue=codl",
             "path: queue: found \"codl\", expected a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or \
-             infinite, or a discipline: pfifo_fast, pfifo, codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
+             infinite, or a discipline: pfifo_fast, pfifo, pfifo_head_drop, codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
         ),
         (
             "rate=5Mbit rtt=40ms queue=\"codel target=200ms\"",
