@@ -177,8 +177,47 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         let follows = |(power, error): (f64, f64)| {
             power - ERRORS * error > FOLLOWS && power + ERRORS * error < 2.0 - FOLLOWS
         };
-        let certain = answer.is_some_and(follows) && at_exit.rtt < least * (1.0 + SAME_RTT);
+        // The path carried more than the window of the exit fills: losses hide the rate of that round trip.
+        let more = window <= highest * since * EMPTY;
+        let certain = more && answer.is_some_and(follows) && at_exit.rtt < least * (1.0 + SAME_RTT);
         return Some(Filled { full: false, certain });
     }
     (filled <= EMPTY).then_some(Filled { full: false, certain: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Round trips with so much in flight, which have this RTT or what a link of so much a second makes of it.
+    fn all(flights: &[f64], rtt: impl Fn(usize) -> f64, rate: f64) -> Vec<Carried> {
+        let of = |(n, flight): (usize, &f64)| {
+            let rtt = rtt(n).max(flight / rate);
+            Carried { flight: *flight, rate: flight / rtt, rtt, usable: true }
+        };
+        flights.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn a_link_is_full_if_another_flight_is_carried_at_the_same_rate() {
+        let flights = [10.0, 20.0, 40.0, 80.0, 56.0, 57.0, 58.0, 59.0, 60.0, 61.0];
+        let found = judge(&all(&flights, |_| 0.05, 1000.0), 3, 80.0);
+        assert_eq!(found, Some(Filled { full: true, certain: true }));
+    }
+
+    #[test]
+    fn a_delay_that_steps_up_is_no_queue() {
+        let flights: Vec<f64> =
+            [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
+        let found = judge(&all(&flights, |n| if n < 2 { 0.05 } else { 0.1 }, 1e9), 2, 40.0);
+        assert_eq!(found.map(|f| f.full), Some(false));
+    }
+
+    #[test]
+    fn an_exit_is_early_if_the_rate_then_follows_the_flight() {
+        let flights: Vec<f64> =
+            [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
+        let found = judge(&all(&flights, |_| 0.05, 1e9), 2, 40.0);
+        assert_eq!(found, Some(Filled { full: false, certain: true }));
+    }
 }

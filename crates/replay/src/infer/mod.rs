@@ -640,9 +640,36 @@ mod tests {
                 i.on_sent(Instant(ms * 1_000_000), MSS * segments, MSS * more, Span::millis(100), MSS);
             }
             i.on_loss(Instant((ms + 1) * 1_000_000), Evidence::Loss, false);
-            let exit = i.result(MSS).expect("a loss");
-            assert_eq!((exit.evidence, i.is_certain(exit, MSS)), (Evidence::Loss, certain), "{flat}");
+            let mut fell = i.clone();
+            follow(&mut fell, &[96, 67, 67, 68, 68, 69, 69, 70, 70, 71]);
+            let exit = fell.result(MSS).expect("a loss");
+            assert_eq!((exit.evidence, fell.is_certain(exit, MSS)), (Evidence::Loss, certain), "{flat}");
+            // Nothing shows what the sender made of it, or it is BBR's, which leaves later.
+            for rounds in [&[][..], &[96, 67, 67, 84, 67, 67, 67, 67, 84, 67]] {
+                let mut i = i.clone();
+                follow(&mut i, rounds);
+                let exit = i.result(MSS).expect("a loss");
+                assert!(!i.is_certain(exit, MSS), "{rounds:?}");
+            }
         }
+    }
+
+    /// Further round trips with this much in flight.
+    fn follow(i: &mut Inference, peaks: &[u64]) {
+        for (n, peak) in peaks.iter().enumerate() {
+            let start = Instant((10 + n as u64) * 100_000_000);
+            let limited_by = LimitedBy::Cwnd;
+            i.on_round(&Round { start, peak: MSS * *peak, limited_by, recovering: false }, MSS);
+        }
+    }
+
+    /// A sender that takes no notice of a loss is in slow start after it.
+    #[test]
+    fn a_loss_after_which_the_window_grows_is_no_exit() {
+        let mut i = rounds(&[10, 20, 40]);
+        i.on_loss(Instant(300_000_000), Evidence::Loss, false);
+        follow(&mut i, &[40, 80, 160]);
+        assert_eq!(i.result(MSS), Err(NoExit::StillGrowing));
     }
 
     /// 33 segments double each 100 ms until 144, then grow by a twentieth of what is acknowledged: the exit
