@@ -108,7 +108,7 @@ fn several_paths_give_one_summary() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let rows = printed(&[&["compare", paths, "--json"][..], &common].concat());
-    assert_eq!(rows.lines().count(), 2 * 2 * 3);
+    assert_eq!(rows.lines().count(), 2 * 6 * 3);
     let empty = folder("no-paths");
     assert_eq!(slowstart(&["compare", empty.to_str().expect("text")]).status.code(), Some(2));
 }
