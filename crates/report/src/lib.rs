@@ -66,7 +66,7 @@ pub struct Page<'a> {
 /// The run of a startup that is drawn.
 #[derive(Copy, Clone, Debug)]
 pub struct Series<'a> {
-    /// The label of the startup, from [`summary::label`].
+    /// The label of the startup, from [`slowstart_study::summary::label`].
     pub label: &'a str,
     /// The row of the run that is drawn.
     pub row: &'a Row,
