@@ -145,12 +145,13 @@ fn down_paces_at_nine_tenths_until_the_queue_is_gone() {
 /// "Exiting `PROBE_DOWN` After Max Time"
 #[test]
 fn down_goes_to_refill_if_the_flight_does_not_fall() {
-    let steady = samples("rate=20Mbit rtt=40ms queue=20bdp", 8);
-    let probe = visit(&steady, "probe-bw-up", 0.0).0[0].time_s;
+    // Well after a ProbeRTT, so that the next one is not due before the phase ends.
+    let steady = samples("rate=20Mbit rtt=40ms queue=20bdp", 14);
+    let probe = visit(&steady, "probe-bw-up", 10.5).0[0].time_s;
     let began = visit(&steady, "probe-bw-down", probe).0[0].time_s;
     // As the draft says, but for the size of the step: at 90 % of an estimate that is 10 % too high the queue
     // still drains.
-    let all = samples(&format!("schedule=0s:20Mbit,{began:.3}s:15Mbit rtt=40ms queue=20bdp"), 16);
+    let all = samples(&format!("schedule=0s:20Mbit,{began:.3}s:15Mbit rtt=40ms queue=20bdp"), 20);
     let (down, next) = visit(&all, "probe-bw-down", began - 0.02);
     assert_eq!(next, "probe-bw-refill");
     let lasted = down[down.len() - 1].time_s - down[0].time_s;
