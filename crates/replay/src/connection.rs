@@ -511,11 +511,14 @@ impl Connection {
                 return true;
             }
         }
+        // A SYN that came since the last SYN-ACK is answered, within a tick of the timestamps as well.
+        let answers = s.has(ACK) && self.directions[1 - from].syn_at > self.answered;
         let w = &mut self.directions[from];
         w.newest = (w.newest + 1) % RECENT;
         (w.recent[w.newest], w.taken[w.newest]) = (name, 0);
         let again = s.has(SYN)
             && w.syn_seen
+            && !answers
             && w.first == Some(s.seq.wrapping_add(1))
             && match (w.syn_stamp, s.timestamp) {
                 (Some(stamp), Some((value, _))) => stamp == value,

@@ -153,7 +153,9 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
     let highest = later.len().checked_sub(3).map_or(0.0, |i| later[i]);
     // The path may have changed before the exit: what counts is that of the exit.
     let since = soon.iter().map(|c| c.rtt).filter(|r| *r > 0.0).fold(at_exit.rtt, f64::min);
-    let risen = highest > at_exit.rate * HIGHER && at_exit.rtt < since * (1.0 + SAME_RTT);
+    let risen = highest > at_exit.rate * HIGHER
+        && at_exit.rtt < since * (1.0 + SAME_RTT)
+        && window <= highest * since;
     let answer = power(soon);
     // Of all round trips: a queue of others may stand all the time that is compared.
     let least = all.iter().map(|c| c.rtt).filter(|r| *r > 0.0).fold(base, f64::min);

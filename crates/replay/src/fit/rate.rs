@@ -22,8 +22,16 @@ const GREATEST: f64 = 0.03;
 /// flight, if their flights differ by so much, as a logarithm.
 const LARGE: f64 = 0.9;
 const SPREAD: f64 = 0.08;
-/// A rate that grows with this power of the flight, or more, is that of the sender's window.
-const FOLLOWS: f64 = 0.6;
+/// A rate that grows with a power of the flight that is off 1 by less than this is that of the sender's window, which is
+/// the flight over an RTT that does not depend on it. With a higher power the RTT falls as the flight grows: the link
+/// became faster.
+const FOLLOWS: f64 = 0.4;
+/// The power must be known to this standard error.
+const KNOWN: f64 = 0.2;
+/// From one interval to the next, the rate of a busy link changes by less than this share of what the flight changes
+/// by, and between so many intervals, as a share of all; it may have become faster or slower between the others.
+const LESS: f64 = 0.25;
+const STEADY: f64 = 0.33;
 /// Deviation of the rate, as a share, from which it counts as varying.
 const VARIES: f64 = 0.04;
 
@@ -80,11 +88,18 @@ fn follows(all: &[Interval], busy: &[Interval]) -> bool {
     let least = busy.iter().map(|i| i.flight).fold(f64::INFINITY, f64::min);
     let large = all.iter().filter(|i| i.clean && i.flight > 0.0 && i.flight >= least * LARGE);
     let logs: Vec<(f64, f64)> = large.map(|i| (libm::log(i.flight), libm::log(i.rate))).collect();
+    let pairs = logs.windows(2).map(|w| ((w[1].0 - w[0].0).abs(), (w[1].1 - w[0].1).abs()));
+    let steady = pairs.filter(|(flight, rate)| *rate < LESS * flight).count();
+    if steady as f64 > STEADY * logs.len() as f64 {
+        return false;
+    }
     let n = logs.len() as f64;
     let (x, y) = (logs.iter().map(|l| l.0).sum::<f64>() / n, logs.iter().map(|l| l.1).sum::<f64>() / n);
     let squares: f64 = logs.iter().map(|l| (l.0 - x).powi(2)).sum();
     let power = logs.iter().map(|l| (l.0 - x) * (l.1 - y)).sum::<f64>() / squares;
-    logs.len() >= ENOUGH && (squares / n).sqrt() > SPREAD && power > FOLLOWS
+    let left: f64 = logs.iter().map(|l| (l.1 - y - power * (l.0 - x)).powi(2)).sum();
+    let error = (left / (n - 2.0) / squares).sqrt();
+    logs.len() >= ENOUGH && (squares / n).sqrt() > SPREAD && (power - 1.0).abs() < FOLLOWS && error < KNOWN
 }
 
 fn intervals(flow: &Flow, width: f64) -> Vec<Interval> {
