@@ -25,7 +25,7 @@ def test_a_study_and_a_sweep_name_their_engine(tmp_path):
 def test_what_an_engine_cannot_run_is_refused():
     with pytest.raises(ValueError, match="against: the engine quic:quinn cannot run this"):
         slowstart.compare(PATH, ["search"], runs=1, engine="quic", against=["cubic@-1s"])
-    with pytest.raises(ValueError, match="expected one of sim, quic:quinn, quic:noq, kernel"):
+    with pytest.raises(ValueError, match="expected one of sim, quic:quinn, quic:noq, linux:KERNEL, kernel"):
         slowstart.compare(PATH, ["search"], runs=1, engine="quiche")
 
 

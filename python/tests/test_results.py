@@ -42,7 +42,7 @@ def test_compare_gives_rows_samples_events_and_a_page():
 
 
 def test_the_verdict_compares_with_the_baseline_that_is_named():
-    chosen = {"startups": ["search", "hystart", "standard"], "runs": 4, "size": "2MB", "samples": False}
+    chosen = {"startups": ["search", "hystart", "standard"], "runs": 6, "size": "2MB", "samples": False}
     assert "hystart" in slowstart.compare(PATH, **chosen).verdict
     result = slowstart.compare(PATH, baseline="standard", **chosen)
     assert "standard" in result.verdict and "standard" in result.html()

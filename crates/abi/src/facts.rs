@@ -47,6 +47,8 @@ pub struct slowstart_facts {
     pub host_queue_limit: u64,
     /// The rate of the interface, bit/s, or unknown.
     pub nic_rate_bps: u64,
+    /// The largest burst that the host passes to its interface at once; 0 if it sends packet by packet.
+    pub gso_max: u64,
     /// 1 if the host can pace as the state asks, otherwise 0.
     pub supports_pacing: u32,
     /// 1 if the host paces at present.
@@ -80,6 +82,7 @@ impl Argument for slowstart_facts {
         host_queue_used: U,
         host_queue_limit: U,
         nic_rate_bps: U,
+        gso_max: 0,
         supports_pacing: 0,
         pacing_on: 0,
         in_recovery: 0,
@@ -104,7 +107,7 @@ impl slowstart_facts {
         (to.marked, to.next) = (known(self.marked).map(Bytes), Mark::new(self.next));
         (to.unacked, to.unsent) = (known(self.unacked).map(Bytes), known(self.unsent).map(Bytes));
         (to.srtt, to.min_rtt) = (known(self.srtt_ns).map(Span), known(self.min_rtt_ns).map(Span));
-        to.rwnd = Bytes(self.rwnd);
+        (to.rwnd, to.gso_max) = (Bytes(self.rwnd), Bytes(self.gso_max));
         (to.pacing_rate, to.nic_rate) =
             (known(self.pacing_rate_bps).map(Rate), known(self.nic_rate_bps).map(Rate));
         to.host_queue = known(self.host_queue_used)
@@ -137,6 +140,7 @@ impl slowstart_facts {
             host_queue_used: unknown(f.host_queue.map(|q| q.used.0)),
             host_queue_limit: unknown(f.host_queue.map(|q| q.limit.0)),
             nic_rate_bps: unknown(f.nic_rate.map(|r| r.0)),
+            gso_max: f.gso_max.0,
             supports_pacing: u32::from(f.supports_pacing),
             pacing_on: u32::from(f.pacing_on),
             in_recovery: u32::from(f.in_recovery),

@@ -20,6 +20,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How long a lock may outlive the command that held it: if it was killed as it started a program, the child has its
+/// descriptors until that program begins.
+const RELEASE: Duration = Duration::from_secs(1);
 /// The file that marks a folder as one of slowstart's.
 const MARKER: &str = "slowstart.json";
 /// The file of the rows.
@@ -144,7 +147,7 @@ impl Folder {
             fs::remove_file(&file).with_context(named)?;
         }
         let rows = slowstart_files::append(&file).with_context(named)?;
-        let lock = match files.lock(LOCK, Duration::ZERO) {
+        let lock = match files.lock(LOCK, RELEASE) {
             Ok(lock) => Some(lock),
             Err(LockError::Held(by)) => {
                 let by = by.map_or_else(String::new, |n| format!(", process {n}"));

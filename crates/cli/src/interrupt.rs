@@ -45,8 +45,6 @@ impl Interrupt {
         for n in signals() {
             register_usize(n, Arc::clone(&signal), n as usize)?;
         }
-        #[cfg(target_os = "linux")]
-        slowstart_study::scenario::end_plugins_on(Arc::clone(&signal));
         Ok(Self { signal, stopped: Arc::default() })
     }
 

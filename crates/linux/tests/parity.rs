@@ -410,8 +410,8 @@ fn show(t: &Tally) {
         t.connections, t.acks, t.not_limited, t.recoveries, t.timeouts, t.idle, t.undone, t.disagreements
     );
     println!(
-        "{} jumps, {} pacing rates set, {} loss episodes continued, {} windows in owned ones, {} connections with path memory",
-        t.jumps, t.paced, t.continued, t.owned, t.remembered
+        "{} jumps, {} pacing rates set, {} loss episodes continued, {} windows in owned ones ({} packets above), {} connections with path memory",
+        t.jumps, t.paced, t.continued, t.owned, t.above, t.remembered
     );
     println!("phases of controllers: {:?}", t.phases);
     println!(
@@ -440,6 +440,7 @@ fn objects_decide_as_the_rust_algorithms() {
     assert_eq!(t.disagreements, 0);
     assert!(t.acks > 5000 && t.timeouts > 0 && t.recoveries > 5 && t.idle > 5, "{t:?}");
     assert!(t.jumps > 20 && t.paced > 20 && t.continued > 0 && t.owned > 0 && t.remembered > 0, "{t:?}");
+    assert!(t.above * 100 < t.owned, "{} of {} above the window", t.above, t.owned);
     assert_eq!(t.phases.len(), CONTROLLER_PHASES, "{:?}", t.phases);
     assert!(t.flights > 1000 && t.flights_near * 100 >= t.flights * 95, "{} {}", t.flights, t.flights_near);
 }

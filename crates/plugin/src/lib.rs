@@ -7,7 +7,7 @@
 //!
 //! The plugin runs in this process, so some things cannot be guarded: a crash ends the process by its signal,
 //! and memory that the plugin overwrites may be anyone's. On Linux a call that does not return ends the process
-//! after 10 s of CPU time, or soon after a signal ([`end_on`]).
+//! after 10 s of CPU time.
 //!
 //! - `library`: a library and its functions
 //! - `connection`: one connection of it
@@ -23,5 +23,3 @@ mod rules;
 mod watch;
 
 pub use library::{PluginError, load};
-#[cfg(target_os = "linux")]
-pub use watch::end_on;

@@ -1,18 +1,16 @@
-//! Ends the process where a call of a plugin does not return: after a bound of CPU time, or sooner if a signal
-//! asked the process to end. Nothing can end the call alone.
+//! Ends the process where a call of a plugin does not return within a bound of CPU time. Nothing can end the call
+//! alone.
 
 use crate::library::Plugin;
 use std::cell::OnceCell;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// CPU time of a call after which it is taken to be endless; calls take microseconds.
 const MOST: Duration = Duration::from_secs(10);
-/// The same once a signal has asked the process to end.
-const MOST_AFTER_SIGNAL: Duration = Duration::from_millis(200);
 /// Between two looks at the calls.
 const PERIOD: Duration = Duration::from_millis(250);
 
@@ -26,16 +24,9 @@ struct Calls {
 }
 
 static THREADS: Mutex<Vec<Arc<Calls>>> = Mutex::new(Vec::new());
-static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
 thread_local! {
     static CALLS: OnceCell<Arc<Calls>> = const { OnceCell::new() };
-}
-
-/// Tells where the number of a signal will stand that asks the process to end; 0 until then. A signal that ends
-/// the process by itself needs none.
-pub fn end_on(signal: Arc<AtomicUsize>) {
-    _ = SIGNAL.set(signal);
 }
 
 /// Makes a call of a plugin under watch.
@@ -75,8 +66,6 @@ fn watch() {
     let mut seen: Vec<(u64, Duration)> = Vec::new();
     loop {
         thread::sleep(PERIOD);
-        let signal = SIGNAL.get().map_or(0, |s| s.load(Ordering::Relaxed));
-        let most = if signal > 0 { MOST_AFTER_SIGNAL } else { MOST };
         let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
         // A thread that has ended leaves only this reference.
         let mut kept = seen.into_iter().chain(std::iter::repeat((0, Duration::ZERO)));
@@ -85,7 +74,7 @@ fn watch() {
             let before = kept.next().unwrap_or_default();
             let alive = Arc::strong_count(calls) > 1;
             if alive {
-                next.push(look(calls, before, most, signal));
+                next.push(look(calls, before));
             }
             alive
         });
@@ -93,22 +82,21 @@ fn watch() {
     }
 }
 
-/// Looks at the calls of a thread; does not return if one has taken `most` since the last look or before.
-fn look(calls: &Calls, before: (u64, Duration), most: Duration, signal: usize) -> (u64, Duration) {
+/// Looks at the calls of a thread; does not return if one has taken [`MOST`].
+fn look(calls: &Calls, before: (u64, Duration)) -> (u64, Duration) {
     let edges = calls.edges.load(Ordering::Acquire);
     let Some(now) = cpu(calls.clock).filter(|_| edges % 2 == 1) else { return (0, Duration::ZERO) };
     if edges != before.0 {
         return (edges, now);
     }
     let took = now.saturating_sub(before.1);
-    if took < most {
+    if took < MOST {
         return before;
     }
     // SAFETY: stored by `watched` before the call, and plugins stay until the process ends.
     let plugin = unsafe { &*calls.plugin.load(Ordering::Relaxed) };
     let s = took.as_secs_f64();
     eprintln!("error: plugin:{}: a call did not return after {s:.1} s of CPU time", plugin.written);
-    let status = if signal > 0 { 128 + signal as i32 } else { 2 };
     // SAFETY: nothing of this process runs on. The usual end would wait for the thread that does not return.
-    unsafe { libc::_exit(status) }
+    unsafe { libc::_exit(2) }
 }

@@ -176,9 +176,6 @@ fn refused(key: &str, name: &str, param: (&str, &str), why: ParamError) -> Study
 /// What a startup in a library begins with: `plugin:./libmine.so`.
 const PLUGIN: &str = "plugin:";
 
-#[cfg(all(feature = "plugin", target_os = "linux"))]
-pub use slowstart_plugin::end_on as end_plugins_on;
-
 /// A controller in a library.
 #[cfg(feature = "plugin")]
 fn plugin(key: &str, text: &str, file: &str) -> Result<Algorithm, StudyError> {

@@ -21,7 +21,8 @@ pub(crate) fn check(kernel: &Path) -> Result<bool, GuestError> {
     if !bytes.starts_with(b"\x7fELF") {
         return Err(no("found a file that is no program"));
     }
-    if !has(b"rootfstype") || !has(b"uml_dir") {
+    // A program that starts such kernels has their options, but no banner.
+    if !has(b"rootfstype") || !has(b"uml_dir") || !has_banner(&bytes) {
         return Err(no("found a program that is no User-Mode Linux"));
     }
     if !has(b"time-travel") {
@@ -30,15 +31,27 @@ pub(crate) fn check(kernel: &Path) -> Result<bool, GuestError> {
     Ok(has(REPEATS))
 }
 
+/// What follows each `what` in `bytes`.
+fn after<'a>(bytes: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        loop {
+            let at = rest.iter().position(|b| *b == what[0])?;
+            let here = &rest[at..];
+            rest = &here[1..];
+            if let Some(next) = here.strip_prefix(what) {
+                return Some(next);
+            }
+        }
+    })
+}
+
 /// True if `what` is somewhere in `bytes`.
 fn contains(bytes: &[u8], what: &[u8]) -> bool {
-    let first = what[0];
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|b| *b == first) {
-        if rest[at..].starts_with(what) {
-            return true;
-        }
-        rest = &rest[at + 1..];
-    }
-    false
+    after(bytes, what).next().is_some()
+}
+
+/// True if a kernel says its release here.
+fn has_banner(bytes: &[u8]) -> bool {
+    after(bytes, b"Linux version ").any(|next| next.first().is_some_and(u8::is_ascii_digit))
 }

@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     pub(crate) paced: u64,
     /// Windows set in a loss episode that the startup owns.
     pub(crate) owned: u64,
+    /// Packets that the kernel sent above such a window.
+    pub(crate) above: u64,
     /// Loss episodes through which a startup continued, and connections that had path memory.
     pub(crate) continued: u64,
     pub(crate) remembered: u64,
@@ -306,9 +308,15 @@ impl Mirror {
                 t.differ(&self.name, "owned recovery", "none", f);
             }
             t.owned += 1;
-            // The kernel obeys: it has sent nothing above the window.
-            if self.owned.is_some_and(|(cwnd, sent)| f.sent_bytes > sent && f.inflight > cwnd) {
-                t.differ(&self.name, "in flight", &format!("{:?}", self.owned), f);
+            // The kernel obeys: it has sent nothing above the window, but for a loss probe, a packet that it sends
+            // whatever the window (RFC 8985 §7.3).
+            if let Some((cwnd, _)) =
+                self.owned.filter(|(cwnd, sent)| f.sent_bytes > *sent && f.inflight > *cwnd)
+            {
+                t.above += 1;
+                if f.inflight > cwnd + 1 {
+                    t.differ(&self.name, "in flight", &format!("{:?}", self.owned), f);
+                }
             }
             self.owned = Some((f.cwnd_after, f.sent_bytes));
             let ack = Ack::new(Sent::default(), Bytes::ZERO, k.inflight);
