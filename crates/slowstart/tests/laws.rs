@@ -665,7 +665,7 @@ fn idle_time_leaves_the_least_window() {
     }
 }
 
-/// Section 6.1b: while delivery grows g-fold per round trip, the shortfall of SEARCH 2.0 and 3.x is 1 - g/2,
+/// While delivery grows g-fold per round trip, the shortfall of SEARCH 2.0 and 3.x is 1 - g/2,
 /// and that of 1.0, 4.0 and draft-09 is 0. At constant delivery that of 1.0, 4.0 and draft-09 is 1 - 1/g, and
 /// that of 2.0 and 3.x a half for any g.
 #[test]

@@ -159,13 +159,16 @@ fn cpu_of_group(pid: Pid) -> Option<String> {
     Some(fields.join(" "))
 }
 
-/// The last lines that a guest printed.
+/// The last lines that a guest printed, or the first of its panic.
 fn last_lines(console: &Path) -> String {
     let text = fs::read(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
     let printable = |line: &str| line.chars().filter(|c| !c.is_control()).take(160).collect::<String>();
     let lines: Vec<String> = text.lines().map(printable).filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(SHOWN)..].iter().flat_map(|l| ["\n  ", l.trim()]).collect()
+    // A kernel that panics says why first, and then where it was.
+    let panic = lines.iter().rposition(|l| l.contains("Kernel panic"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(SHOWN));
+    lines[from..].iter().take(SHOWN).flat_map(|l| ["\n  ", l.trim()]).collect()
 }
 
 /// A processor for one guest: system calls of a guest are switches between its processes, which cost a third on one processor

@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(bins(&[1; 12]).expected(Span::millis(1)), Some(Bytes(10)));
     }
 
-    /// Section 1.4: no shortfall while delivery doubles, half (the plateau 1 - 1/g with g = 2) while it is
+    /// No shortfall while delivery doubles, half (the plateau 1 - 1/g with g = 2) while it is
     /// constant.
     #[test]
     fn doubling_is_not_short_and_a_plateau_is_half() {

@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// §2.2: min(bytes, L * SMSS), independent of the host's rule; part 9: an ACK of four segments permits two.
+/// §2.2: min(bytes, L * SMSS), independent of the host's rule; an ACK of four segments permits two.
 #[test]
 fn a_stretch_ack_earns_two_segments() {
     for growth in ["ack", "rfc5681", "bytes"] {

@@ -1,4 +1,4 @@
-//! Adaptive start: section 2.4.
+//! Adaptive start (Wang, Pau, Yamada, Sanadidi, Gerla, INFOCOM 2004).
 
 use crate::language::play;
 

@@ -74,7 +74,7 @@ fn cubic_is_back_at_its_maximum_after_k() {
     }
 }
 
-/// Section 1.2b: without a `W_max`, growth of at least 5 % and at most half per round trip.
+/// Without a `W_max`, growth of at least 5 % and at most half per round trip.
 #[test]
 fn cubic_without_a_maximum_looks_for_one() {
     let mut host = Host::new(startup("hystart:detect=delay"), avoidance("cubic"), facts(1000, 100));

@@ -1,4 +1,4 @@
-//! `CapStart`: section 3.7.
+//! `CapStart` (Cavendish et al. 2009).
 
 use crate::language::play;
 

@@ -57,14 +57,14 @@ fn the_window_stays_above_the_initial_one() {
     );
 }
 
-/// Part 9: at most half of the saved window, and no jump for less than four initial windows.
+/// At most half of the saved window, and no jump for less than four initial windows.
 #[test]
 fn small_saved_windows_are_not_used() {
     play("startup careful-resume\nremembered 39 100ms 3200000\nestablished -> cwnd 10, phase slow-start");
     play("startup careful-resume\nestablished -> cwnd 10, phase slow-start");
 }
 
-/// Part 9: an RTT of at most half of the saved one, or of more than ten times it, indicates a different path.
+/// An RTT of at most half of the saved one, or of more than ten times it, indicates a different path.
 #[test]
 fn a_different_round_trip_means_a_different_path() {
     let begin =
@@ -92,7 +92,7 @@ fn the_application_must_need_it() {
     );
 }
 
-/// Part 9: the retreat is to half of `PipeSize`; at its end the threshold is half of what was delivered by
+/// The retreat is to half of `PipeSize`; at its end the threshold is half of what was delivered by
 /// then.
 #[test]
 fn a_loss_retreats_below_what_got_through() {

@@ -1,4 +1,4 @@
-//! Delay-based slow start: section 2.11.
+//! Delay-based slow start (reference 9 of the `HyStart` paper).
 
 use crate::language::play;
 

@@ -1,4 +1,4 @@
-//! ESS: section 1.1 and part 9. Packets a, b, c, d are the initial window; e, which the first ACK releases,
+//! ESS (Enhanced Slow-Start, section 3). Packets a, b, c, d are the initial window; e, which the first ACK releases,
 //! is selected.
 
 use crate::common::{Host, avoidance, facts, startup};
@@ -56,7 +56,7 @@ fn a_selected_packet_that_takes_more_than_twice_the_least_ends_it() {
     }
 }
 
-/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a
+/// Section 3.2 of the paper: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a
 /// delayed ACK covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as
 /// long.
 #[test]

@@ -1,4 +1,4 @@
-//! Hybla: section 3.9.
+//! Hybla (Caini and Firrincieli 2004).
 
 use crate::common::{avoidance, facts, startup};
 use crate::language::play;

@@ -1,4 +1,4 @@
-//! `HyStart` as deployed, as published and as in ns-3: sections 1.2, 1.2b, 1.2c and part 9.
+//! `HyStart` as deployed, as published and as in ns-3.
 
 use crate::language::play;
 

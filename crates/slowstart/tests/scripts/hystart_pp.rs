@@ -159,7 +159,7 @@ fn an_unpaced_stretch_ack_earns_at_most_eight_segments() {
     }
 }
 
-/// Section 2.7: loss ends it in either phase.
+/// Loss ends it in either phase.
 #[test]
 fn loss_ends_it_in_either_phase() {
     play(

@@ -19,7 +19,7 @@ fn k_steps_with_the_window() {
     );
 }
 
-/// §2: at most `max_ssthresh` / 2 a round trip above `max_ssthresh`; part 9: 5000 segments after log2(100) +
+/// §2: at most `max_ssthresh` / 2 a round trip above `max_ssthresh`; 5000 segments after log2(100) +
 /// (5000 - 100) / 50 = 105 round trips. The whole bytes of int(MSS / K) cost a real segment two more.
 #[test]
 fn five_thousand_segments_take_105_rounds() {

@@ -1,4 +1,4 @@
-//! Packet-pair slow start: section 2.5.
+//! Packet-pair slow start (Hoe, SIGCOMM 1996).
 
 use crate::language::play;
 

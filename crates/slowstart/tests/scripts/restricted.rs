@@ -44,7 +44,7 @@ fn gains_by_ziegler_and_nichols() {
     assert_eq!(gains[1..4], ["kp Number(0.66)", "ti Number(0.00012)", "td Number(8e-5)"]);
 }
 
-/// Part 9: the increment lies within [0, 1 MSS]. P only, 0.5 per segment: an error of 90 - 89 = 1 segment
+/// The increment lies within [0, 1 MSS]. P only, 0.5 per segment: an error of 90 - 89 = 1 segment
 /// permits a half.
 #[test]
 fn the_increment_is_what_the_error_leaves_of_one() {

@@ -1,4 +1,4 @@
-//! SEARCH: sections 1.4 and 1.6, and part 9, through the whole algorithm.
+//! SEARCH 2.0 to 4.0, through the whole algorithm.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::flow::Flow;
@@ -7,7 +7,7 @@ use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Limit;
 
-/// The table of section 1.4: the shortfall r round trips after capacity, by window. It is the same for both
+/// The shortfall r round trips after capacity, by window. It is the same for both
 /// rules, because the sender of the model sends twice what is delivered.
 #[test]
 fn the_table_of_section_1_4() {
@@ -34,7 +34,7 @@ fn the_table_of_section_1_4() {
     }
 }
 
-/// Section 1.4: the threshold is exceeded at these times after capacity, and detected at the end of that bin.
+/// The threshold is exceeded at these times after capacity, and detected at the end of that bin.
 #[test]
 fn thresholds_are_crossed_when_the_closed_form_says() {
     for (name, threshold, crossings) in
@@ -103,7 +103,7 @@ fn bins_without_acks_are_filled_or_reset_it() {
     }
 }
 
-/// Part 9: products beyond 32 bits, and totals beyond 16 and 32.
+/// Products beyond 32 bits, and totals beyond 16 and 32.
 #[test]
 fn large_flows_do_not_overflow() {
     for scale in [1.0, 1e3, 1e6, 1e9] {

@@ -1,4 +1,4 @@
-//! Smooth start: section 2.12.
+//! Smooth start (Wang et al., reference 11 of the `HyStart` paper).
 
 use crate::language::play;
 

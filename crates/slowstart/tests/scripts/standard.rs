@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// Part 6.3 and 9: IW * 2^n after n round trips without loss.
+/// IW * 2^n after n round trips without loss.
 #[test]
 fn doubles_with_an_ack_for_each_packet() {
     for rule in ["ack", "rfc5681", "abc", "bytes"] {
@@ -64,7 +64,7 @@ fn abc_earns_at_most_two_segments_an_ack() {
     );
 }
 
-/// Section 0.2.1: the parameter replaces the host's rule.
+/// The parameter replaces the host's rule.
 #[test]
 fn a_parameter_overrides_the_host() {
     for (rule, cwnd) in [("host", 14), ("ack", 11), ("rfc5681", 11), ("abc", 12), ("bytes", 14)] {

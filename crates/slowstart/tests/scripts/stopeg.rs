@@ -1,4 +1,4 @@
-//! `StopEG`: section 2.8. With x BDP in flight and a busy bottleneck, the forward share is 1 - 1/(2x).
+//! `StopEG` (Arghavani et al., LCN 2020). With x BDP in flight and a busy bottleneck, the forward share is 1 - 1/(2x).
 
 use crate::common::{Host, avoidance, facts, startup};
 use slowstart::step::Exit;

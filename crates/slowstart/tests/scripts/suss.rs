@@ -1,4 +1,4 @@
-//! SUSS: section 3.10 and part 9.
+//! SUSS (Arghavani et al., SIGCOMM 2024).
 
 use crate::language::play;
 

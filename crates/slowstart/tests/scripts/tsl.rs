@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// Part 9: the six variants.
+/// The six variants.
 #[test]
 fn a_lost_synack_sets_window_and_threshold() {
     for (i, s) in [(1, 2), (1, 16), (1, 1000), (3, 16), (3, 1000)] {
@@ -60,7 +60,7 @@ fn a_late_synack_is_a_lost_one_unless_undone() {
     play("startup tsl:spurious=undo\nsyn late\nestablished -> cwnd 10, ssthresh -");
 }
 
-/// Part 9: three segments (4380 bytes) need one round trip of data with an initial window of 3, two with one
+/// Three segments (4380 bytes) need one round trip of data with an initial window of 3, two with one
 /// of 1.
 #[test]
 fn three_segments_take_one_round_trip_or_two() {

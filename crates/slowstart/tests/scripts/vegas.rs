@@ -1,4 +1,4 @@
-//! Vegas' slow start, of 1995 and of Linux: section 2.6 and part 9.
+//! Vegas' slow start, of 1995 and of Linux.
 
 use crate::language::play;
 
