@@ -1,6 +1,6 @@
 //! What is done in a folder by its descriptor.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, renameat, statat, unlinkat};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -95,7 +95,8 @@ impl Dir {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Renames a file into a folder. What has the name is replaced or, with `new`, an error.
+    /// Renames a file into a folder. What has the name is replaced or, with `new` or if it is a device, an error: the
+    /// whole system may write to `/dev/null`.
     pub(crate) fn rename(&self, name: &OsStr, to: &Self, target: &OsStr, new: bool) -> io::Result<()> {
         if new {
             #[cfg(target_os = "linux")]
@@ -107,6 +108,11 @@ impl Dir {
             if to.has(target) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
+        }
+        let kind =
+            statat(&to.0, target, AtFlags::SYMLINK_NOFOLLOW).map(|s| FileType::from_raw_mode(s.st_mode));
+        if kind.is_ok_and(|k| k.is_char_device() || k.is_block_device()) {
+            return Err(other("found a device, expected a file"));
         }
         Ok(renameat(&self.0, name, &to.0, target)?)
     }

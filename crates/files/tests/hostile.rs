@@ -78,6 +78,21 @@ fn links_pipes_and_second_names_are_neither_read_nor_written() {
 
 #[cfg(unix)]
 #[test]
+fn a_device_is_not_replaced() {
+    let dir = Temporary::new("device");
+    let device = dir.0.join("null");
+    let made = std::process::Command::new("mknod").arg(&device).args(["c", "1", "3"]).status();
+    if !made.is_ok_and(|s| s.success()) {
+        println!("skipped: a device in a folder (only root makes one)");
+        return;
+    }
+    let e = WholeFile::beside(&device).expect("another name").finish().expect_err("it is there");
+    assert!(e.to_string().contains("found a device"), "{e}");
+    assert!(!fs::symlink_metadata(&device).expect("still there").is_file());
+}
+
+#[cfg(unix)]
+#[test]
 fn a_folder_that_is_a_link_of_another_user_is_refused() {
     let dir = Temporary::new("foreign");
     let (target, link) = (dir.0.join("target"), dir.0.join("link"));
