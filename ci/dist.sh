@@ -25,9 +25,11 @@ rm -rf "$files" && mkdir -p "$files/units"
 "$slowstart" man "$files/man" >/dev/null
 gzip -9n "$files"/man/*
 for shell in bash zsh fish; do "$slowstart" completions "$shell" >"$files/slowstart.$shell"; done
+packaged() { sed -e 's#/usr/local/bin/#/usr/bin/#g' "$1"; } # where the package puts the command
+packaged contrib/slowstart-select.conf >"$files/slowstart-select.conf"
 for unit in kernel trial; do
   # Comments of installation concern those who have no package.
-  sed -e '/^#/d' -e 's#/usr/local/bin/#/usr/bin/#g' "contrib/slowstart-$unit.service" >"$files/units/slowstart-$unit.service"
+  packaged "contrib/slowstart-$unit.service" | sed -e '/^#/d' >"$files/units/slowstart-$unit.service"
   cp "contrib/debian/slowstart-$unit.default" "$files/slowstart-$unit"
 done
 cp contrib/debian/prerm "$files/units/"

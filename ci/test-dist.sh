@@ -59,6 +59,15 @@ wait $trial; tail -20 /tmp/trial.txt; ls /tmp/trial
 rows=$(wc -l </tmp/trial/connections.jsonl)
 [ "$rows" -eq 60 ] || { echo "$rows rows of 60 connections"; exit 1; }
 kill $server; wait $server || true
+say drop-in
+dropin=/usr/share/doc/slowstart/examples/slowstart-select.conf
+# What systemd would run, for the service slowstart-dist.
+pre=$(sed -n "s#^ExecStartPre=+/bin/sh -c '\(.*\)' select %n\$#\1#p" "$dropin" | sed 's#/system.slice##')
+sh -c "$pre" select slowstart-dist 2>/tmp/said
+cat /tmp/said
+slowstart kernel list | grep slowstart-dist
+! grep default /tmp/said
+slowstart kernel unselect --cgroup /sys/fs/cgroup/slowstart-dist
 rmdir /sys/fs/cgroup/slowstart-dist
 say remove; dpkg --purge slowstart
 files >/tmp/after

@@ -48,7 +48,7 @@ pub(crate) struct Sweep {
     #[arg(required = true, value_name = "STUDY")]
     study: Option<PathBuf>,
     /// The folder of the store; an empty or missing folder becomes one. Several processes may use one store
-    #[arg(long, required = true, value_name = "STORE")]
+    #[arg(long, required_unless_present = "count", value_name = "STORE")]
     out: Option<PathBuf>,
     /// Compute only part K of N, from 1 on, as a job of an array does
     #[arg(long, value_name = "K/N")]
@@ -122,24 +122,24 @@ impl Sweep {
             Some(OfStore::Map(m)) => m.main(),
             None => {
                 let study = self.study.context("sweep: found no study")?;
+                let plan = Plan::load(&study, self.engine.engine.as_deref())?;
+                if self.count {
+                    return print(&format!("{} runs in {} chunks", plan.runs.len(), plan.chunks()));
+                }
                 let out = self.out.context("sweep: found no --out")?;
-                sweep(&study, &out, &self.engine, self.shard.as_deref(), self.count)
+                sweep(&plan, &out, self.shard.as_deref())
             }
         }
     }
 }
 
-fn sweep(study: &Path, out: &Path, engine: &EngineArg, shard: Option<&str>, count: bool) -> Result<()> {
+fn sweep(plan: &Plan, out: &Path, shard: Option<&str>) -> Result<()> {
     let shard = match shard {
         None => Shard::ALL,
         Some(text) => Shard::parse(text).with_context(|| {
             format!("--shard: found {text:?}, expected K/N with K from 1 to N, such as 3/10")
         })?,
     };
-    let plan = Plan::load(study, engine.engine.as_deref())?;
-    if count {
-        return print(&format!("{} runs in {} chunks", plan.runs.len(), plan.chunks()));
-    }
     let store = Store::create(out)?;
     let interrupt = interrupt_of(&*plan.engine)?;
     let mine: usize =
@@ -155,7 +155,7 @@ fn sweep(study: &Path, out: &Path, engine: &EngineArg, shard: Option<&str>, coun
         }
         interrupt.signal().is_none()
     };
-    let report = run::run(&plan, &store, shard, rayon::current_num_threads(), &each);
+    let report = run::run(plan, &store, shard, rayon::current_num_threads(), &each);
     bar.finish_and_clear();
     interrupt.stopped();
     let report = report?;

@@ -472,3 +472,24 @@ fn a_long_line_of_a_journal_is_not_held() {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     assert_eq!(contents(&whole), contents(&out));
 }
+
+/// An axis goes before a column of rows that has its name: `path` of a row has the values of all axes.
+#[test]
+fn a_sweep_over_paths_is_grouped_by_them() {
+    let dir = folder("paths");
+    let (file, out) = (dir.join("sweep.toml"), dir.join("store"));
+    let toml = "path = \"leo\"\nstartups = [\"standard\"]\nsize = \"100kB\"\nruns = 1\n\
+                [axes]\npath = [\"leo\", \"dsl\"]\nqueue = \"0.5bdp,1bdp\"\n";
+    fs::write(&file, toml).expect("a study");
+    // What computes nothing needs no store.
+    assert_eq!(succeeds(&["sweep", text(&file), "--count"]).trim(), "4 runs in 1 chunks");
+    refuses(&["sweep", text(&file)], &["--out"]);
+    succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    let grouped = succeeds(&["sweep", "query", text(&out), "--group", "path", "--csv"]);
+    let paths: Vec<&str> = grouped.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
+    assert_eq!(paths, ["dsl", "leo"], "{grouped}");
+    let map = succeeds(&["sweep", "map", text(&out), "--x", "queue", "--y", "path", "--quiet"]);
+    assert_eq!(map.lines().filter(|l| l.contains("dsl") || l.contains("leo")).count(), 2, "{map}");
+    let one = succeeds(&["sweep", "query", text(&out), "--where", "path=dsl", "--csv"]);
+    assert_eq!(one.lines().count(), 3, "{one}");
+}

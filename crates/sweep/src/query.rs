@@ -214,11 +214,12 @@ fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The column of a name, or of an axis of that name.
+/// The column of an axis of this name, else that of rows: a sweep over `path` has its values in `axis_path`, and the
+/// whole path of each row, with the values of all other axes, in `path`.
 fn resolve(schema: &Schema, name: &str) -> Result<usize, QueryError> {
     let axis = format!("axis_{name}");
     let find = |name: &str| schema.fields().iter().position(|f| f.name() == name);
-    find(name).or_else(|| find(&axis)).ok_or_else(|| {
+    find(&axis).or_else(|| find(name)).ok_or_else(|| {
         let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         QueryError::Column { found: name.into(), hint: did_you_mean(name, &known), known: known.join(", ") }
     })
