@@ -2,14 +2,16 @@
 
 use crate::output::{color, note, print};
 use crate::replay::warn;
-use crate::trial_output::{TrialFolder, metrics, table};
+use crate::trial_output::{TrialFolder, metrics, table, unix_s};
 use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 use slowstart_linux::{Capability, KernelError, RunningTrial, TrialRecord, TrialSpec, drop_privileges};
 use slowstart_trial::plan::seed_of_server;
-use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial, TrialCounts, TrialResult};
+use slowstart_trial::{
+    Analysis, Arm, Guard, Measure, Plan, Stratify, Trial, TrialCounts, TrialResult, TrialServer,
+};
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -141,12 +143,44 @@ struct Request {
     aa: Option<Duration>,
     duration: Option<Duration>,
     every: Duration,
+    on: TrialServer,
+}
+
+/// This server, as its kernel has it now.
+fn this_server() -> TrialServer {
+    let line = |file: &str| {
+        let text = std::fs::read_to_string(file).ok()?;
+        Some(text.trim().to_string()).filter(|t| !t.is_empty())
+    };
+    TrialServer {
+        host: line("/proc/sys/kernel/hostname"),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        default_control: line("/proc/sys/net/ipv4/tcp_congestion_control"),
+        began_unix_s: unix_s() as u64,
+    }
 }
 
 impl Request {
     /// Returns what is written of the result after this time.
-    fn result<'a>(&self, analysis: &'a Analysis, counts: &'a TrialCounts, seconds: f64) -> TrialResult<'a> {
-        TrialResult { seed: self.plan.seed(), seconds, counts, rows_missing: None, analysis }
+    fn result<'a>(
+        &'a self,
+        analysis: &'a Analysis,
+        counts: &'a TrialCounts,
+        seconds: f64,
+    ) -> TrialResult<'a> {
+        let (seed, server) = (self.plan.seed(), &self.on);
+        TrialResult { seed, server, seconds, counts, rows_missing: None, analysis }
+    }
+
+    /// What the trial does to connections that no arm has the control of today.
+    fn moved(&self) -> Option<String> {
+        let today = self.on.default_control.as_deref()?;
+        let used = self.plan.arms().iter().any(|a| a.name.split(':').next() == Some(today));
+        (!used).then(|| {
+            format!(
+                "sockets that name no congestion control have {today}, which is no arm: in the trial none of them keeps it"
+            )
+        })
     }
 }
 
@@ -197,6 +231,7 @@ impl TrialArgs {
             aa: time("--aa", &self.aa)?,
             duration: time("--for", &self.duration)?,
             every,
+            on: this_server(),
         })
     }
 
@@ -231,6 +266,9 @@ impl TrialArgs {
             );
         }
         drop_privileges(&[Capability::NetAdmin, Capability::Bpf])?;
+        if let Some(moved) = request.moved() {
+            warn(&moved);
+        }
         if self.dry_run {
             return dry_run(&running, &request);
         }
@@ -529,9 +567,9 @@ impl Conductor<'_> {
     fn shown(&mut self, seconds: f64) -> Result<String> {
         let (analysis, counts) = self.analyse()?;
         if let Some(folder) = &self.state.folder {
-            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let release = self.request.on.kernel.as_deref().unwrap_or_default();
             let (trial, lost) = (&self.state.trial, counts.lost_records);
-            let statistics = trial.statistics(&self.run, release.trim(), seconds, lost);
+            let statistics = trial.statistics(&self.run, release, seconds, lost);
             if let Err(e) = folder.put_statistics(&statistics) {
                 warn(&format!("{e:#}; the trial goes on"));
             }

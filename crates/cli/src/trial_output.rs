@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Columns of the table.
 const WIDTH: u16 = 80;
@@ -151,6 +152,12 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
     text
 }
 
+/// The time, in seconds since 1970.
+#[allow(clippy::disallowed_methods, reason = "rows of a trial are joined with other records by it")]
+pub(crate) fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_millis() as f64 / 1e3)
+}
+
 /// The folder of a trial: a row for each connection, the result as JSON, the page.
 pub(crate) struct TrialFolder {
     dir: PathBuf,
@@ -191,7 +198,7 @@ impl TrialFolder {
     }
 
     fn put(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
-        let row = ConnectionRow::new(&plan.arms()[outcome.arm].name, outcome, a_a, closed);
+        let row = ConnectionRow::new(&plan.arms()[outcome.arm].name, outcome, unix_s(), a_a, closed);
         let line = serde_json::to_string(&row)? + "\n";
         if let Err(e) = self.rows.write_all(line.as_bytes()) {
             let _ = self.rows.set_len(self.len).and_then(|()| self.rows.seek(SeekFrom::Start(self.len)));
@@ -217,7 +224,8 @@ impl TrialFolder {
             write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
         };
         let written = put("result.json", serde_json::to_string_pretty(&result)? + "\n");
-        put("report.html", page::html(result.analysis, &crate::output::command())).and(written)?;
+        put("report.html", page::html(result.analysis, result.server, &crate::output::command()))
+            .and(written)?;
         match self.failed {
             Some(e) => Err(e.context(format!(
                 "--out: {} rows are missing; the result counts every connection",

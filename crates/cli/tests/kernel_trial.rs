@@ -414,7 +414,13 @@ fn a_trial_outlives_the_readers_of_its_outputs() {
         serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");
     let counted: u64 =
         result["arms"].as_array().expect("arms").iter().filter_map(|a| a["connections"].as_u64()).sum();
-    assert_eq!((counted, rows(&out).len()), (4, 4));
+    let rows = rows(&out);
+    assert_eq!((counted, rows.len()), (4, 4));
+    // With these a result can be filed, and rows be joined with an incident.
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("readable");
+    assert_eq!(result["server"]["kernel"], release.trim());
+    let began = result["server"]["began_unix_s"].as_f64().expect("a time");
+    assert!(rows.iter().all(|r| r["read_unix_s"].as_f64().expect("a time") >= began), "{rows:?}");
 }
 
 /// What another user puts into the folder while the trial runs is replaced, and not followed.
@@ -685,6 +691,10 @@ fn a_dry_run_changes_nothing_and_one_cgroup_has_one_trial() {
         done.status.success() && said.contains("dry run, nothing was changed: 30 new connections"),
         "{said}"
     );
+    // Neither arm is what the connections have today.
+    let today = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("readable");
+    let told = format!("sockets that name no congestion control have {}, which is no arm", today.trim());
+    assert!(text(&done.stderr).contains(&told), "{}", text(&done.stderr));
     // What is not there is refused before anything is attached.
     refused(&[&trial[..], &["cubic:50%", "--arm", "nothing:50%"]].concat(), "nothing");
     for missing in ["cubic", "reno", "bbr"].into_iter().filter(|c| !controls().iter().any(|a| a == c)) {

@@ -37,4 +37,4 @@ pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
 pub use plan::{Arm, Plan, PlanError, Share};
 pub use pool::{Pooled, Server, pool};
 pub use statistics::Statistics;
-pub use written::{ConnectionRow, TrialCounts, TrialResult};
+pub use written::{ConnectionRow, TrialCounts, TrialResult, TrialServer};

@@ -4,6 +4,7 @@ use crate::analysis::{Analysis, ArmSummary, Comparison};
 use crate::estimate::Effect;
 use crate::outcome::Measure;
 use crate::quantile::Quantile;
+use crate::written::TrialServer;
 use maud::{Markup, html};
 use slowstart_report::{Script, document};
 
@@ -88,12 +89,25 @@ fn comparisons(all: &[&Comparison]) -> Markup {
     }
 }
 
+/// Where and when a trial ran, as far as it is known.
+fn place(s: &TrialServer) -> String {
+    let began = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(s.began_unix_s));
+    let parts = [
+        s.host.clone(),
+        s.kernel.as_ref().map(|k| format!("Linux {k}")),
+        s.default_control.as_ref().map(|c| format!("connections outside the trial use {c}")),
+        began.map(|t| format!("began {}", humantime::format_rfc3339_seconds(t))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 /// Returns the page. `command` is the command line of the trial. The same input gives the same bytes.
-pub fn html(a: &Analysis, command: &str) -> String {
+pub fn html(a: &Analysis, server: &TrialServer, command: &str) -> String {
     let (main, rest): (Vec<&Comparison>, Vec<&Comparison>) =
         a.comparisons.iter().partition(|c| c.measure == a.measure);
     let body = html! {
         p class="verdict" { (a.verdict) }
+        p class="note" { (place(server)) }
         h2 { "Arms" }
         (arms(a))
         p class="note" {

@@ -30,12 +30,29 @@ pub struct TrialCounts {
     pub lost_records: u64,
 }
 
+/// The server of a trial, and when it began: with them a result can be filed, and joined with what else happened.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TrialServer {
+    /// Its host name; null if it is not known.
+    pub host: Option<String>,
+    /// The release of its kernel; null if it is not known.
+    pub kernel: Option<String>,
+    /// The congestion control of new connections whose program asks for none, outside the trial; null if it is not
+    /// known.
+    pub default_control: Option<String>,
+    /// When the trial began, in seconds since 1970.
+    pub began_unix_s: u64,
+}
+
 /// A connection of a trial, as `connections.jsonl` has it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionRow<'a> {
     /// The name of its arm.
     pub arm: &'a str,
+    /// When its record was read, in seconds since 1970: some tenths of a second after its end, if it was closed.
+    pub read_unix_s: f64,
     /// The unit of assignment: the connection, or the client's prefix, hashed; 16 hexadecimal digits.
     pub unit: String,
     /// The client's prefix, hashed; 16 hexadecimal digits.
@@ -50,11 +67,12 @@ pub struct ConnectionRow<'a> {
 }
 
 impl<'a> ConnectionRow<'a> {
-    /// Returns the row of a connection whose arm has this name.
-    pub fn new(arm: &'a str, outcome: &'a Outcome, a_a: bool, closed: bool) -> Self {
+    /// Returns the row of a connection whose arm has this name, read at this time.
+    pub fn new(arm: &'a str, outcome: &'a Outcome, read_unix_s: f64, a_a: bool, closed: bool) -> Self {
         let hexadecimal = |n: u64| format!("{n:016x}");
         Self {
             arm,
+            read_unix_s,
             unit: hexadecimal(outcome.unit),
             prefix: hexadecimal(outcome.prefix),
             a_a,
@@ -70,6 +88,8 @@ impl<'a> ConnectionRow<'a> {
 pub struct TrialResult<'a> {
     /// The seed of the assignment.
     pub seed: u64,
+    /// The server, and when the trial began.
+    pub server: &'a TrialServer,
     /// Seconds since the trial began.
     pub seconds: f64,
     /// What became of the connections.
