@@ -10,6 +10,7 @@ use slowstart::startup::foreign::{Event, Host};
 use slowstart::step::{self, Exit};
 use slowstart::units::Bytes;
 use slowstart::view;
+use slowstart_sim::suggest::did_you_mean;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -57,6 +58,23 @@ pub(crate) fn register(class: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
+/// Refuses a method that is named like one of an event, and that no event calls.
+fn refuse_others(instance: &Bound<'_, PyAny>) -> PyResult<()> {
+    for name in instance.dir()?.iter() {
+        let name: String = name.extract()?;
+        if name.starts_with("on_")
+            && !EVENTS.contains(&name.as_str())
+            && instance.getattr(&*name)?.is_callable()
+        {
+            let (hint, known) = (did_you_mean(&name, &EVENTS), EVENTS.join(", "));
+            return Err(PyTypeError::new_err(format!(
+                "startup: found a method {name:?}{hint}, which no event calls, expected some of {known}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Forgets the connections of a run that is over; returns its first exception and the event at which it was
 /// raised.
 pub(crate) fn end_of_run() -> Option<Raised> {
@@ -96,6 +114,7 @@ impl Host for Interpreter {
                     *method = Some(instance.getattr(*name)?.unbind());
                 }
             }
+            refuse_others(instance)?;
             if methods[1].is_none() {
                 return Err(PyTypeError::new_err("startup: found no method on_ack, expected one"));
             }

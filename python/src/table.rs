@@ -6,6 +6,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
+use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde::Serialize;
@@ -90,6 +91,17 @@ pub(crate) fn json(cell: &Cell) -> serde_json::Value {
     }
 }
 
+/// A library that this package does without.
+fn library<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(name).map_err(|e| {
+        if e.is_instance_of::<PyModuleNotFoundError>(py) {
+            PyModuleNotFoundError::new_err(format!("{name} is not installed: pip install {name}"))
+        } else {
+            e
+        }
+    })
+}
+
 #[pymethods]
 impl Table {
     /// The names of the columns.
@@ -132,12 +144,12 @@ impl Table {
 
     /// The table as a pandas `DataFrame` (needs pandas).
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("pandas")?.getattr("DataFrame")?.call1((self.to_dict(py)?,))
+        library(py, "pandas")?.getattr("DataFrame")?.call1((self.to_dict(py)?,))
     }
 
     /// The table as a polars `DataFrame`, without a copy (needs polars).
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.getattr("DataFrame")?.call1((slf,))
+        library(slf.py(), "polars")?.getattr("DataFrame")?.call1((slf,))
     }
 
     /// The Arrow C stream of the `PyCapsule` interface.

@@ -50,6 +50,15 @@ def test_a_startup_in_python_has_the_windows_of_the_same_in_rust(path, mine, nam
         assert rows[column][:2] == rows[column][2:], column
 
 
+def test_a_method_that_no_event_calls_is_refused():
+    class Misspelled(Standard):
+        def on_congestoin(self, view, congestion):
+            return slowstart.Step(exit="loss")
+
+    with pytest.raises(RuntimeError, match=r'found a method "on_congestoin" \(did you mean "on_congestion"\?\)'):
+        slowstart.compare(PATH, startups=[Misspelled], runs=1, size="100kB")
+
+
 def test_a_startup_leaves_by_its_own_rule():
     result = slowstart.compare("rate=20Mbit rtt=40ms queue=4bdp", startups=[Doubled], runs=1, size="5MB")
     assert result.rows["exit_reason"] == ["delay"] and result.rows["startup"] == ["Doubled"]
