@@ -4,6 +4,7 @@
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::filled::{Filling, Seen};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
+use crate::naming::{self, Named, WatchedBbr, suspects};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -122,6 +123,8 @@ pub struct Analysis {
     /// `finished`. Few are touched for each packet, which matters with thousands of connections.
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
+    /// BBR, which may be the sender's too.
+    bbr: Vec<WatchedBbr>,
     infer: Inference,
     filling: Filling,
     /// True if losses were being repaired when the round trip began.
@@ -171,6 +174,7 @@ impl Analysis {
             begun: false,
             observers: Vec::new(),
             finished: Vec::new(),
+            bbr: Vec::new(),
             infer: Inference::default(),
             filling: Filling::default(),
             recovering: false,
@@ -217,10 +221,27 @@ impl Analysis {
         let (handshake, keeps) = (&self.setup.handshake, self.setup.keep.fork_states);
         let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
         self.observers = self.candidates.iter().map(watcher).enumerate().collect();
+        if self.setup.gated {
+            // Those that are tried as names, after the candidates.
+            for (i, suspect) in suspects().iter().enumerate() {
+                let index = self.index(i);
+                if index >= self.candidates.len() {
+                    self.observers.push((index, Observer::new(&suspect.candidate, &f, handshake, false)));
+                }
+            }
+            self.bbr = WatchedBbr::all(&f, handshake);
+        }
         for (f, s) in std::mem::take(&mut self.waiting) {
             let (f, s) = (self.for_startup(&f), self.sent_for_startup(&s));
             self.each_observer(|w| w.on_sent(&f, &s));
         }
+    }
+
+    /// The index of the observer of a suspect: that of a candidate, if it is one.
+    fn index(&self, suspect: usize) -> usize {
+        let label = &suspects()[suspect].candidate.label;
+        let own = self.candidates.iter().position(|c| c.label == *label);
+        own.unwrap_or(self.candidates.len() + suspect)
     }
 
     fn epoch(&self) -> Span {
@@ -340,6 +361,7 @@ impl Analysis {
         let (facts, mut ack) = (self.for_startup(f), *a);
         ack.newest = self.sent_for_startup(&a.newest);
         self.each_observer(|w| w.on_ack(&facts, &ack, used));
+        self.bbr.iter_mut().for_each(|w| w.on_ack(&facts, &ack));
         if let Some((start, end)) = self.round
             && end.map_or(a.delivered > Bytes::ZERO, |end| a.upto >= end)
         {
@@ -438,7 +460,11 @@ impl Analysis {
             self.stride *= 2;
         }
         let mut windows = vec![Bytes::ZERO; self.candidates.len()];
-        self.each_prediction(|i, o| windows[i] = o.cwnd);
+        self.each_prediction(|i, o| {
+            if let Some(window) = windows.get_mut(i) {
+                *window = o.cwnd;
+            }
+        });
         let (inflight, delivered) = (a.prior_inflight, f.delivered);
         self.snapshots.push(Snapshot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
     }
@@ -465,6 +491,7 @@ impl Analysis {
         }
         let (facts, mut congestion) = (self.for_startup(f), *c);
         congestion.newest = self.sent_for_startup(&c.newest);
+        self.bbr.iter_mut().for_each(|w| w.on_congestion(&facts, &congestion));
         self.each_observer(|w| {
             w.on_congestion(&facts, &congestion);
             // From here on the sender's window, and what it sends, differs from the startup's.
@@ -500,6 +527,20 @@ impl Analysis {
     /// When the first loss was detected.
     pub fn first_loss(&self) -> Option<Instant> {
         self.first_loss
+    }
+
+    /// Which startup the sender used; `None` if something other than cwnd limited it until it left slow
+    /// start.
+    fn named(&self, exit: ExitEstimate) -> Option<Named> {
+        let rtt = self.min_rtt?;
+        let limited = self.periods.iter().any(|p| p.1 < exit.at);
+        let (rounds, mss, first_loss) = (self.filling.rounds(), self.setup.mss, self.first_loss);
+        let sender = naming::Sender { exit, rounds, mss, rtt, first_loss };
+        let of = |i: usize| self.finished.binary_search_by_key(&self.index(i), |o| o.0).ok();
+        let tried = suspects().iter().enumerate().filter_map(|(i, s)| Some((s, &self.finished[of(i)?].1)));
+        let epoch = self.epoch();
+        let bbr = self.bbr.iter().map(|w| w.left.map(|at| at - epoch));
+        (self.setup.gated && !limited).then(|| sender.named(tried, bbr)).flatten()
     }
 
     /// Returns the findings. `recorded` is the end of slow start if the file states it.
@@ -557,8 +598,10 @@ impl Analysis {
         });
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
-        let result = |(i, mut o): (usize, Prediction)| {
-            o.since(epoch);
+        self.finished.iter_mut().for_each(|(_, o)| o.since(epoch));
+        let named = observed.ok().and_then(|exit| self.named(exit));
+        self.finished.retain(|(i, _)| *i < self.candidates.len());
+        let result = |(i, o): (usize, Prediction)| {
             let exit = o.exit();
             let class = exit.map(|m| estimate.class(m.at, wide(m.cwnd), o.loss == Some(m)));
             StartupResult {
@@ -590,6 +633,7 @@ impl Analysis {
             max_rtt: self.max_rtt,
             rtt_before_loss: self.rtt_before_loss,
             startups,
+            named,
             periods: self.periods,
             packets: self.packets,
             snapshots: self.snapshots,
@@ -650,6 +694,8 @@ pub struct Findings {
     pub rtt_before_loss: Option<Span>,
     /// What each startup would have done, in the order of the candidates.
     pub startups: Vec<StartupResult>,
+    /// Which startup the sender used; `None` if too little is seen to compare any.
+    pub named: Option<Named>,
     /// Periods in which something other than cwnd limited the sender: the first 256.
     pub periods: Vec<Period>,
     /// What was sent and acknowledged, if requested.

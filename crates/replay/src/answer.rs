@@ -4,7 +4,7 @@
 use crate::fork::ForkResult;
 use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
 use slowstart_study::record::Class;
-use slowstart_study::words::{bytes, number};
+use slowstart_study::words::{bytes, list, number};
 use std::collections::BTreeMap;
 
 /// The error of a continuation: the simulated time of a transfer was within this share of the real one in the
@@ -66,7 +66,7 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
         (ExitClass::Late, _) => again.clone(),
         _ => unknown(),
     };
-    vec![
+    let mut all = vec![
         ("carried", format!("{}, {again}", carried(t))),
         ("congestion control", t.congestion_control.clone().unwrap_or_else(unknown)),
         ("minimum RTT", t.min_rtt_s.map_or_else(unknown, |r| format!("{} ms", number(r * 1e3)))),
@@ -86,7 +86,22 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
         ),
         ("cost of the exit", cost),
         ("certain", if t.certain { "yes" } else { "no" }.to_string()),
-    ]
+    ];
+    // After the congestion control, where startups could be compared.
+    let startup = t.sender_startup_fits.as_deref().map(|fits| ("startup", startup(t, fits)));
+    all.splice(2..2, startup);
+    all
+}
+
+/// Which startup the sender used, by what it sent.
+fn startup(t: &Transfer, fits: &[String]) -> String {
+    match (&t.sender_startup, fits) {
+        (Some(name), _) => format!("{name}, by what was sent"),
+        (None, []) => "unknown: none that was tried explains what was sent".to_string(),
+        (None, [only]) => format!("unknown: {only} explains what was sent, and others come near"),
+        (None, fits) if fits.len() <= NAMED => format!("unknown: {} explain what was sent", list(fits)),
+        (None, fits) => format!("unknown: {} startups explain what was sent", fits.len()),
+    }
 }
 
 /// What the transfer carried, how long it took, and its rate.
@@ -325,6 +340,17 @@ mod tests {
             "cwnd 60 %, application 25 %, nothing to send (idle) 15 % of the time"
         );
         assert_eq!(fact(&early, "exit"), "too early");
+        let fits = |name: Option<&str>, fits: &[&str]| Transfer {
+            sender_startup: name.map(String::from),
+            sender_startup_fits: Some(fits.iter().map(ToString::to_string).collect()),
+            ..early.clone()
+        };
+        assert_eq!(fact(&fits(Some("hystart"), &["hystart"]), "startup"), "hystart, by what was sent");
+        assert_eq!(
+            fact(&fits(None, &["hystart", "suss"]), "startup"),
+            "unknown: hystart and suss explain what was sent"
+        );
+        assert!(fact(&fits(None, &[]), "startup").starts_with("unknown: none"));
         assert_eq!(fact(&early, "cost of the exit"), "about 0.750 s");
         assert_eq!((fact(&early, "certain"), fact(&early, "path full")), ("yes".into(), "not seen".into()));
         let unknown = Transfer {

@@ -140,6 +140,7 @@ pub mod iperf;
 pub mod kernlog;
 pub mod limits;
 pub mod mlab;
+pub mod naming;
 pub mod netlog;
 pub mod observer;
 pub mod open;

@@ -249,6 +249,14 @@ pub struct Transfer {
     /// The sender's congestion control, as the file names it; null if it does not.
     #[serde(default)]
     pub congestion_control: Option<String>,
+    /// The startup that the sender used, by what it sent, or the family of startups that cannot be told apart. Null if
+    /// several explain what was sent, or none.
+    #[serde(default)]
+    pub sender_startup: Option<String>,
+    /// The families of startups that explain what was sent, in the order of `slowstart list startups`; empty if none
+    /// does. Null if the file shows too little to compare them.
+    #[serde(default)]
+    pub sender_startup_fits: Option<Vec<String>>,
     /// The greatest receive window that the receiver offered; null if it is not known.
     #[serde(default)]
     pub receive_window_bytes: Option<u64>,
@@ -365,6 +373,8 @@ impl Transfer {
             bytes: None,
             mss_bytes: mss.0,
             congestion_control: None,
+            sender_startup: None,
+            sender_startup_fits: None,
             receive_window_bytes: None,
             iw_bytes: None,
             handshake_rtt_s: None,
@@ -418,6 +428,7 @@ impl Transfer {
     fn withhold(&mut self, why: NoExit) {
         self.observe(Err(why), ExitClass::Unknown);
         self.startups.clear();
+        (self.sender_startup, self.sender_startup_fits) = (None, None);
         (self.certain, self.cost_s) = (false, None);
     }
 
@@ -505,6 +516,14 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         t.super_segment = Some(n.super_segment.max(1));
         // What was not captured may have been a retransmission.
         t.certain &= n.unseen == 0 || way.vantage == Vantage::Receiver;
+        // Elsewhere the order of its events is not exact; what arrives out of order looks like losses.
+        let exact = way.vantage == Vantage::Sender && n.unseen == 0;
+        let by_loss = findings.observed.is_ok_and(|e| e.evidence.is_congestion());
+        let reordered = n.reordered > 0 || n.spurious > 0;
+        if let Some(named) = findings.named.as_ref().filter(|_| exact && !(by_loss && reordered)) {
+            t.sender_startup = named.name.map(str::to_string);
+            t.sender_startup_fits = Some(named.fits.iter().map(ToString::to_string).collect());
+        }
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
         t.caveats = caveats(c, from, &n, findings.no_path);
         if t.mostly_uncaptured() {

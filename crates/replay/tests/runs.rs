@@ -3,4 +3,5 @@
 mod common;
 mod fit;
 mod fork;
+mod names;
 mod roundtrip;

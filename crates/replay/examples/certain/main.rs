@@ -1,8 +1,9 @@
 //! How often is an answer called certain, and how often is such an answer wrong?
 //!
-//! `cargo run --release -p slowstart-replay --example certain -- FROM TO [list|fits] [CONDITION...]`: simulated connections
+//! `cargo run --release -p slowstart-replay --example certain -- FROM TO [list|fits|names] [CONDITION...]`: simulated connections
 //! under each condition, drawn from the seeds FROM to TO, captured at both ends. `list` prints each certain
-//! answer that is wrong; `fits` says instead how often the intervals of fitted paths hold the truth.
+//! answer that is wrong; `fits` says instead how often the intervals of fitted paths hold the truth, and `names` how
+//! often the startup of the sender is named, and how often wrongly.
 //!
 //! Rules are made with the seeds 1 to 1,000. Those from 700,001 to 700,200 are only reported, and others are drawn when
 //! the rules are finished.
@@ -11,6 +12,7 @@
 mod common;
 mod conditions;
 mod fits;
+mod names;
 mod truth;
 
 use conditions::{CONDITIONS, Case, Damage};
@@ -31,12 +33,16 @@ const RAW: u32 = 101;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to, rest @ ..] = &arguments[..] else {
-        return Err("usage: certain FROM TO [list|fits] [CONDITION...]".into());
+        return Err("usage: certain FROM TO [list|fits|names] [CONDITION...]".into());
     };
     let seeds = from.parse()?..=to.parse::<u64>()?;
-    let mode = rest.first().map(String::as_str).filter(|r| ["list", "fits"].contains(r));
+    let mode = rest.first().map(String::as_str).filter(|r| ["list", "fits", "names"].contains(r));
     let list = mode == Some("list");
     let only: Vec<&str> = rest.iter().skip(usize::from(mode.is_some())).map(String::as_str).collect();
+    if mode == Some("names") {
+        names::print(&seeds, &only);
+        return Ok(());
+    }
     if mode == Some("fits") {
         println!("{}", Fits::HEADER);
         for condition in CONDITIONS.iter().filter(|c| only.is_empty() || only.contains(c)) {

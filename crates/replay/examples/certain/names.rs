@@ -1,0 +1,103 @@
+//! How often the startup of a sender is named, and how often wrongly.
+
+use crate::conditions::{self, CONDITIONS};
+use slowstart::registry;
+use slowstart_replay::naming::{BBR, STANDARD};
+use slowstart_sim::random::Stream;
+use slowstart_study::run::Job;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Senders that are none of those that are tried: other thresholds.
+const OTHERS: [&str; 6] = [
+    "hystart:ack_delta=6ms,low_window=48",
+    "hystart:rules=5.10",
+    "hystart++:rtt_divisor=4,css_rounds=2",
+    "search:threshold=0.6",
+    "search:window=6",
+    "stopeg:share=0.4",
+];
+
+/// The captures of the senders of one family, by what `replay` says of the startup.
+type Said = BTreeMap<String, u64>;
+
+/// Prints for each family of senders how often it is named, and as what. Half of the senders are drawn as in the
+/// rest of the corpus, and half evenly from all algorithms and [`OTHERS`].
+pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
+    let names: Vec<&str> = registry::all().map(|e| e.name).chain(OTHERS).collect();
+    let mut families: BTreeMap<String, Said> = BTreeMap::new();
+    let mut by_condition: BTreeMap<&str, Said> = BTreeMap::new();
+    for condition in CONDITIONS.iter().filter(|c| only.is_empty() || only.contains(c)) {
+        for seed in seeds.clone() {
+            let mut case = conditions::draw(condition, seed);
+            let mut drawn = Stream::named(seed, &format!("sender, {condition}"));
+            if drawn.below(2) == 0 {
+                case.study.startups = vec![names[drawn.below(names.len() as u64) as usize].to_string()];
+            }
+            let o = case.checked().capture(Job { contender: 0, run: 0 });
+            let Some((t, _)) = crate::answer(&case, &o, 0) else { continue };
+            let startup = &case.study.startups[0];
+            let family = family(startup, t.exit.as_ref().is_some_and(|e| e.evidence == "loss"));
+            let said = match (&t.sender_startup, &t.sender_startup_fits) {
+                (Some(name), _) if *name == family => "right".to_string(),
+                (Some(name), _) => format!("as {name}"),
+                (None, None) => "not compared".to_string(),
+                (None, Some(fits)) if fits.is_empty() => "none fits".to_string(),
+                (None, Some(fits)) if fits.contains(&family) => "several fit".to_string(),
+                (None, Some(_)) => "others fit".to_string(),
+            };
+            if t.sender_startup.as_ref().is_some_and(|n| *n != family) {
+                println!("{condition}, seed {seed}, {startup}, {}: {said}, {:?}", case.study.path, t.exit);
+            }
+            let kind = if said.starts_with("as ") { "wrong" } else { &said };
+            *by_condition.entry(condition).or_default().entry(kind.to_string()).or_default() += 1;
+            *families.entry(family).or_default().entry(said).or_default() += 1;
+        }
+    }
+    let line = |name: &str, said: &Said| {
+        let of = |what: &str| said.get(what).copied().unwrap_or(0);
+        let wrong: Vec<String> = said
+            .iter()
+            .filter(|(s, _)| s.starts_with("as ") || *s == "wrong")
+            .map(|(s, n)| format!("{n} {s}"))
+            .collect();
+        let wrong = if wrong.is_empty() { "0".to_string() } else { wrong.join(", ") };
+        println!(
+            "| {name} | {} | {} | {wrong} | {} | {} | {} | {} |",
+            said.values().sum::<u64>(),
+            of("right"),
+            of("several fit"),
+            of("others fit"),
+            of("none fits"),
+            of("not compared")
+        );
+    };
+    let head = |first: &str| {
+        println!(
+            "| {first} | Captures | Named, right | Named, wrong | Several fit | Only others fit | None fits | Not compared |"
+        );
+        println!("|---|---|---|---|---|---|---|---|");
+    };
+    head("Sender");
+    for (name, said) in &families {
+        line(name, said);
+    }
+    head("Condition");
+    for (name, said) in &by_condition {
+        line(name, said);
+    }
+}
+
+/// The family of a sender. With a loss, startups without a rule of their own are one.
+fn family(startup: &str, loss: bool) -> String {
+    let name = startup.split(':').next().unwrap_or(startup);
+    if name.starts_with(BBR) {
+        return BBR.to_string();
+    }
+    let rule = registry::named(name).is_some_and(|e| e.algorithm.has_exit_rule());
+    if loss && !rule {
+        return STANDARD.to_string();
+    }
+    let families = ["hystart-picoquic", "hystart++", "hystart", "search", "rapid-start", "vegas"];
+    families.iter().find(|f| name.starts_with(**f)).map_or(name, |f| f).to_string()
+}

@@ -1,0 +1,76 @@
+//! Captures of simulated senders whose startup is named, or not.
+
+use crate::common::run;
+use slowstart_replay::observer::Candidate;
+use slowstart_replay::open::Kind;
+use slowstart_replay::replay::{Options, read};
+use slowstart_replay::transfer::Transfer;
+use slowstart_replay::wire;
+use std::io::Cursor;
+
+/// What `replay` says of the capture at the server's end (0) or the client's (1).
+fn replay(path: &str, startup: &str, end: u8, options: &Options) -> Transfer {
+    let o = run(path, startup, Some("6MB"));
+    let mut file = Vec::new();
+    wire::write(&mut file, &o.trace.packets, end).expect("a Vec takes everything");
+    let report = read(Kind::Capture, Box::new(Cursor::new(file)), options, |_| {}).expect("a capture");
+    report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a transfer")
+}
+
+/// The name, and the families that fit.
+fn named(path: &str, startup: &str) -> (Option<String>, Vec<String>) {
+    let t = replay(path, startup, 0, &Options::default());
+    (t.sender_startup, t.sender_startup_fits.expect("enough to compare"))
+}
+
+fn families(all: &[&str]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_exit_that_one_family_explains_has_its_name() {
+    for (path, startup) in [
+        ("rate=30Mbit rtt=80ms queue=6bdp", "hystart"),
+        ("rate=30Mbit rtt=80ms queue=6bdp", "hystart-ns3"),
+        ("rate=20Mbit rtt=50ms queue=2bdp", "hystart-paper"),
+    ] {
+        assert_eq!(named(path, startup), (Some("hystart".into()), families(&["hystart"])), "{startup}");
+    }
+}
+
+#[test]
+fn several_that_fit_are_listed_and_none_is_the_name() {
+    let two = named("rate=50Mbit rtt=100ms queue=3bdp", "hystart-paper");
+    assert_eq!(two, (None, families(&["hystart", "suss"])));
+    // Another comes near.
+    let near = named("rate=30Mbit rtt=80ms queue=6bdp", "search-3.2");
+    assert_eq!(near, (None, families(&["search"])));
+}
+
+/// BBR's exit is none of the other startups'; a threshold of its own ends the growth of smooth.
+#[test]
+fn an_exit_that_none_explains_has_no_name() {
+    for startup in ["bbr", "smooth"] {
+        assert_eq!(named("rate=50Mbit rtt=100ms queue=3bdp", startup), (None, families(&[])), "{startup}");
+    }
+}
+
+/// The order of the sender's events is not exact there.
+#[test]
+fn a_capture_at_the_receiver_gives_no_name() {
+    let t = replay("rate=30Mbit rtt=80ms queue=6bdp", "hystart", 1, &Options::default());
+    assert_eq!((t.sender_startup, t.sender_startup_fits), (None, None));
+}
+
+/// The startups that a user asks for change nothing, and only they have a line.
+#[test]
+fn the_name_does_not_depend_on_the_startups_asked_for() {
+    let all = ["hystart", "search"].map(|name| Candidate {
+        label: name.to_string(),
+        startup: (slowstart::startup::REGISTRY.iter().find(|e| e.name == name).expect("a startup").make)(),
+    });
+    let options = Options { candidates: all.into(), ..Options::default() };
+    let t = replay("rate=30Mbit rtt=80ms queue=6bdp", "hystart", 0, &options);
+    let lines: Vec<&str> = t.startups.iter().map(|s| s.startup.as_str()).collect();
+    assert_eq!((t.sender_startup.as_deref(), lines), (Some("hystart"), vec!["hystart", "search"]));
+}
