@@ -438,9 +438,9 @@ mod tests {
 
     /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the
     /// losses that rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of
-    /// rapid start, and where the threshold of adaptive start begins (docs/reference/kernel.md). They are
-    /// refused if given.
-    const NOT_IN_OBJECTS: [&str; 14] = [
+    /// rapid start, where the threshold of adaptive start begins, and other readings of HyStart's train and of
+    /// SEARCH's shortfall (docs/reference/kernel.md). They are refused if given.
+    const NOT_IN_OBJECTS: [&str; 17] = [
         "rollback",
         "keep_width",
         "app_limited",
@@ -455,6 +455,9 @@ mod tests {
         "w_max",
         "hystart",
         "begin",
+        "train",
+        "at_ssthresh",
+        "share_of",
     ];
 
     #[test]
@@ -471,6 +474,8 @@ mod tests {
                         "pace" | "w_max" => c.startup.starts_with("rapid-start"),
                         "iw" => v == ParamValue::Number(1.0),
                         "begin" => v == ParamValue::Word("iw"),
+                        "train" => v == ParamValue::Word("gap"),
+                        "share_of" => v == ParamValue::Word("expected"),
                         "interpolation" => v == ParamValue::Word("on"),
                         _ => [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v),
                     };

@@ -10,7 +10,7 @@ enum { BOTH, TRAIN, DELAY };
 #define DETECT BOTH
 #define LOW_WINDOW 16
 #define ACK_DELTA (2000 * US)
-#define LATCH 0
+#define LATCH 1
 #else
 #define RULES PARAM(0)
 #define DETECT PARAM(1)

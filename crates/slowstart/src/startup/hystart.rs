@@ -21,9 +21,10 @@
 //! - rounds begin as in Linux 6.13; the paper does not say when;
 //! - a clock tick is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it would be 8); only the threshold is
 //!   rounded to ticks;
-//! - the first round has no previous round to compare with;
-//! - a detection below `low_window` is discarded, as in Linux. With `latch` it ends the startup at
-//!   `low_window`, another reading of the algorithm.
+//! - the first round has no previous round to compare with.
+//!
+//! The text and figure 3b of the paper skip wide gaps in a train, where Algorithm 1 ends it at the first:
+//! `train=sum` adds up the gaps of closely spaced ACKs only.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -40,6 +41,16 @@ choice! {
         Train = "train",
         /// The rise in delay.
         Delay = "delay",
+    }
+}
+
+choice! {
+    /// What the length of an ACK train is.
+    pub enum Train {
+        /// From the start of the round to the last ACK before the first wide gap (Algorithm 1, Linux, ns-3).
+        Gap = "gap",
+        /// The sum of the gaps between closely spaced ACKs of the round (the paper's text and figure 3b).
+        Sum = "sum",
     }
 }
 
@@ -72,15 +83,19 @@ params! {
         /// Maximum time between ACKs of one train.
         ack_delta: Span = Span::millis(2), "a time such as 2ms", |_v| true;
         /// With the paper's rules, a detection below `low_window` ends the startup when the window reaches
-        /// it.
+        /// it, as Algorithm 1 prints it: `found` is sticky. Off, it is discarded, as in Linux.
         latch: bool = false, "on or off", |_v| true;
+        /// What the length of a train is.
+        train: Train = Train::Gap, "one of gap, sum", |_v| true;
+        /// Detect at `cwnd == ssthresh` too, as Algorithm 1 prints it, and not only below.
+        at_ssthresh: bool = false, "on or off", |_v| true;
     }
 }
 
 impl Params {
     /// Returns the parameters of the paper.
     pub fn paper() -> Self {
-        Self { rules: Rules::Paper, ..Self::default() }
+        Self { rules: Rules::Paper, latch: true, ..Self::default() }
     }
 
     /// Returns the parameters of ns-3.
@@ -145,8 +160,10 @@ pub struct HyStart {
 #[derive(Clone, Debug)]
 struct Round {
     start: Instant,
-    /// When the last ACK of the train arrived.
+    /// When the last ACK of the train arrived; with `train=sum`, the last ACK.
     last_ack: Instant,
+    /// The length of the train.
+    train: Span,
     end: Mark,
     least: Option<Span>,
     samples: u32,
@@ -164,8 +181,15 @@ impl HyStart {
     fn mark(&mut self, v: &View, ack: &Ack) {
         if self.round.as_ref().is_none_or(|r| ack.upto > r.end) {
             let before = self.round.as_ref().and_then(|r| r.least);
-            self.round =
-                Some(Round { start: v.now, last_ack: v.now, end: v.next, least: None, samples: 0, before });
+            self.round = Some(Round {
+                start: v.now,
+                last_ack: v.now,
+                train: Span::ZERO,
+                end: v.next,
+                least: None,
+                samples: 0,
+                before,
+            });
         }
     }
 
@@ -173,10 +197,17 @@ impl HyStart {
         let p = &self.params;
         let r = self.round.as_mut()?;
         let mut why = None;
-        if p.detect != Detect::Delay && v.now.since(r.last_ack) <= p.ack_delta {
-            r.last_ack = v.now;
-            if v.now.since(r.start) > p.rules.train(v, delay_min) {
-                why = Some(Exit::AckTrain);
+        if p.detect != Detect::Delay {
+            let gap = v.now.since(r.last_ack);
+            let close = gap <= p.ack_delta;
+            if close {
+                r.train = if p.train == Train::Sum { r.train + gap } else { v.now.since(r.start) };
+                if r.train > p.rules.train(v, delay_min) {
+                    why = Some(Exit::AckTrain);
+                }
+            }
+            if close || p.train == Train::Sum {
+                r.last_ack = v.now;
             }
         }
         if p.detect != Detect::Train {
@@ -203,11 +234,11 @@ impl Startup for HyStart {
         let rtt = rtt.max(Span::micros(1));
         let delay_min = self.delay_min.map_or(rtt, |d| d.min(rtt));
         self.delay_min = Some(delay_min);
+        let p = self.params;
         // No detection at or above the threshold (`tcp_in_slow_start`).
-        if v.ssthresh.is_some_and(|t| v.cwnd >= t) {
+        if v.ssthresh.is_some_and(|t| v.cwnd > t || (v.cwnd == t && !p.at_ssthresh)) {
             return grow;
         }
-        let p = self.params;
         let low = v.cwnd < v.mss * u64::from(p.low_window);
         let marks_first = match p.rules {
             Rules::V613 | Rules::Paper => true,
@@ -250,9 +281,9 @@ impl Startup for HyStart {
         let span = |s: Option<Span>| s.map_or(f64::NAN, Span::as_secs_f64);
         put("delay_min_s", span(self.delay_min));
         put("round_least_s", span(self.round.as_ref().and_then(|r| r.least)));
-        put("train_s", span(self.round.as_ref().map(|r| r.last_ack.since(r.start))));
+        put("train_s", span(self.round.as_ref().map(|r| r.train)));
     }
 }
 
 /// The state has a fixed size.
-const _: () = assert!(size_of::<HyStart>() <= 176 && size_of::<Bytes>() == 8);
+const _: () = assert!(size_of::<HyStart>() <= 192 && size_of::<Bytes>() == 8);

@@ -11,7 +11,8 @@
 //! - resets after `missed` bins without an ACK, which is optional in the draft.
 //!
 //! Reconstructed because the thesis contradicts itself (1.0): the shortfall is divided by what was sent
-//! (section 4.2), not by what was delivered (section 4.3). 2.0 and the draft keep this scale.
+//! (section 4.2); `share_of=delivered` divides it by what was delivered, as the text of section 4.3 says. A
+//! share d of what was delivered is d / (1 + d) of what was sent: 0.35 there is 0.259 here, the draft's 0.26.
 //!
 //! 3.0, 3.1 and 4.0 follow their authors' Linux code, including the arithmetic (`bins=scaled`):
 //! - totals have 16 bits; when one no longer fits, all are shifted right;
@@ -54,6 +55,16 @@ choice! {
 }
 
 choice! {
+    /// What the shortfall is a share of.
+    pub enum ShareOf {
+        /// Of what was expected.
+        Expected = "expected",
+        /// Of what was delivered.
+        Delivered = "delivered",
+    }
+}
+
+choice! {
     /// Which RTT the look-back uses.
     pub enum LookBack {
         /// The latest sample, as in all code. It grows with the queue, which delays the exit.
@@ -92,6 +103,8 @@ params! {
         window: Fixed = Fixed::milli(3500), "a number of round trips above 0, such as 3.5", |v| v.0 > 0;
         /// What delivery is compared with.
         expected: Expected = Expected::Sent, "one of sent, twice-delivered", |_v| true;
+        /// What the shortfall is a share of.
+        share_of: ShareOf = ShareOf::Expected, "one of expected, delivered", |_v| true;
         /// Which RTT the look-back uses.
         look_back: LookBack = LookBack::Latest, "one of latest, initial", |_v| true;
         /// Before the exit, reduce the window to what was delivered in the last first RTT.
@@ -366,7 +379,10 @@ impl Search {
         bins.close(passed, acked, sent);
         let back = if p.look_back == LookBack::Initial { bins.first_rtt } else { rtt };
         let expected = bins.expected(back).filter(|e| e.0 > 0)?;
-        Some(Fixed::ratio(expected - bins.delivered(), expected))
+        let delivered = bins.delivered();
+        // Nothing delivered is short by any share.
+        let whole = if p.share_of == ShareOf::Delivered { delivered.max(Bytes(1)) } else { expected };
+        Some(Fixed::ratio(expected - delivered, whole))
     }
 }
 
