@@ -166,7 +166,7 @@ fn table(results: &[RunResult]) -> Markup {
                             td { (words::number(100.0 * w.loss_rate())) }
                             td { (words::number(100.0 * w.peak_loss_rate())) }
                             td { (words::number(100.0 * w.throughput())) }
-                            td { (words::number(100.0 * w.utilisation())) }
+                            td { (w.utilisation().map_or("-".into(), |u| words::number(100.0 * u))) }
                             td { (Measure::Correlation.of(w).map_or("-".into(), words::number)) }
                             @for share in SHARES {
                                 td { (Measure::Quantile(share).of(w).map_or("-".into(), words::number)) }

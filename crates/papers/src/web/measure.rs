@@ -52,7 +52,7 @@ pub enum Measure {
     PeakLoss,
     /// Bytes of completed answers, in per cent of the bottleneck's rate.
     Throughput,
-    /// Bytes that the bottleneck carried, in per cent of what it can carry.
+    /// Bytes of IP packets that left the bottleneck, in per cent of what it can carry.
     Utilisation,
     /// The mean throughput of answers of this many bytes or more, bit/s.
     LargeThroughput(f64),
@@ -138,7 +138,7 @@ impl Measure {
             Self::Loss => Some(100.0 * result.loss_rate()),
             Self::PeakLoss => Some(100.0 * result.peak_loss_rate()),
             Self::Throughput => Some(100.0 * result.throughput()),
-            Self::Utilisation => Some(100.0 * result.utilisation()),
+            Self::Utilisation => result.utilisation().map(|u| 100.0 * u),
             Self::LargeThroughput(bytes) => {
                 mean(result.large.iter().filter(|l| l.0 as f64 >= bytes).map(|l| l.1))
             }

@@ -10,7 +10,7 @@ use crate::background::stated_jitter;
 use packmime::{Connection, PackMime};
 use serde::Deserialize;
 use slowstart::avoidance;
-use slowstart::units::{Instant, Span};
+use slowstart::units::{Bytes, Instant, Span};
 use slowstart_sim::app;
 use slowstart_sim::engine::{Direction, End, Engine, FlowId, FlowSpec};
 use slowstart_sim::path::PathSpec;
@@ -57,6 +57,13 @@ pub struct Web {
 
 fn all() -> u64 {
     100
+}
+
+impl Web {
+    /// The paper's own run, in runs of ours.
+    pub fn paper_runs(&self) -> f64 {
+        self.full as f64 / self.connections as f64
+    }
 }
 
 /// Standard TCP after a lost SYN-ACK: TSL (1,2).
@@ -109,6 +116,8 @@ pub struct WebResult {
     pub seconds: Vec<(u64, u64)>,
     /// Bytes of completed answers after the warm-up.
     pub delivered: u64,
+    /// Bytes of IP packets that left the bottleneck in those seconds; `None` if it does not count them.
+    pub carried: Option<u64>,
     /// The bottleneck's rate, bit/s.
     pub rate_bps: u64,
 }
@@ -126,12 +135,9 @@ impl WebResult {
         self.seconds.iter().filter(|s| s.0 >= 100).map(rate).fold(0.0, f64::max)
     }
 
-    /// Bytes of IP packets that the bottleneck carried, from completed answers, packets and handshakes, as a
-    /// share of what it can carry.
-    pub fn utilisation(&self) -> f64 {
-        let packets: u64 = self.seconds.iter().map(|s| s.0 - s.1.min(s.0)).sum();
-        let bytes = self.delivered + HEADER * (packets + 2 * self.connections);
-        bytes as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64)
+    /// Bytes of IP packets that left the bottleneck, as a share of what it can carry.
+    pub fn utilisation(&self) -> Option<f64> {
+        Some(self.carried? as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64))
     }
 
     /// Rate of completed answers, as a share of the bottleneck's rate.
@@ -262,6 +268,7 @@ pub fn run(
     let mut chance = Stream::named(seed, "web.share");
     let mut at = Instant::ZERO;
     let (mut second, mut before) = (1_u64, (0, 0));
+    let mut carried_before = None;
     let most = if full { web.full } else { web.connections };
     for connection in PackMime::new(rate, seed) {
         at = at + connection.gap;
@@ -271,8 +278,13 @@ pub fn run(
             cloud.handshakes.rotate_right(1);
             cloud.handshakes[0] = (0, 0);
             let now = (cloud.sent, cloud.engine.dropped);
+            let carried = cloud.engine.path().forward.carried(Instant::ZERO + Span::secs(second));
             if Span::secs(second) > WARM_UP {
                 cloud.result.seconds.push((now.0 - before.0, now.1 - before.1));
+                let since = carried.zip(carried_before).map(|(now, then): (Bytes, Bytes)| (now - then).0);
+                cloud.result.carried = since;
+            } else {
+                carried_before = carried;
             }
             before = now;
             second += 1;
@@ -339,9 +351,42 @@ mod tests {
             one.refused
         );
         assert_eq!((one.refused, one.connections), (0, 20_000));
+        let utilisation = one.utilisation().expect("a link without a discipline");
+        assert!((one.throughput()..=1.0).contains(&utilisation), "{utilisation}");
         assert!((0.5..1.0).contains(&one.throughput()), "{}", one.throughput());
         assert!(one.others_rtts > 2.0);
         assert_eq!(one.seconds, two.seconds);
         assert_eq!(one.retried.len(), two.retried.len());
+    }
+
+    /// Where more is offered than the link carries, it is full and no fuller, and the answers are what is left
+    /// of it without headers.
+    #[test]
+    fn a_link_is_never_more_than_full() {
+        for objects in [false, true] {
+            let web: Web = toml::from_str(&format!(
+                "load = 1.3\npath = 'rate=10Mbit rtt=1us queue=100packets'\nconnections = 12000\nfull = 12000\nobjects = {objects}",
+            ))
+            .expect("as written");
+            let result = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
+            let (carried, answers) = (result.utilisation().expect("counted"), result.throughput());
+            println!("objects {objects}: utilisation {carried:.4}, throughput {answers:.4}");
+            assert!((0.98..=1.0).contains(&carried), "{carried}");
+            // 1460 of 1500 bytes are payload.
+            assert!(answers < 0.9734 * carried, "{answers}");
+        }
+    }
+
+    /// With several objects a connection the load is what is asked.
+    #[test]
+    fn the_load_of_objects_is_what_is_asked() {
+        let web: Web = toml::from_str(
+            "load = 0.4\npath = 'rate=10Mbit rtt=1us queue=1000packets'\nconnections = 60000\nfull = 60000\nobjects = true",
+        )
+        .expect("as written");
+        let result = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
+        let utilisation = result.utilisation().expect("counted");
+        println!("utilisation {utilisation:.4}");
+        assert!((0.38..0.43).contains(&utilisation), "{utilisation}");
     }
 }

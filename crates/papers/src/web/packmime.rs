@@ -9,6 +9,7 @@
 //! Logarithms and powers are those of `libm`, which gives the same bits on every machine.
 
 use slowstart::units::Span;
+use slowstart_sim::app::object_size;
 use slowstart_sim::random::Stream;
 use std::collections::VecDeque;
 
@@ -203,11 +204,14 @@ const SCALES: [f64; 2] = [0.775, 3.11];
 
 /// The rate of connections whose answers, with `header` bytes on each packet of up to `mss` bytes of payload
 /// and two packets without payload (SYN-ACK and FIN), offer `bytes_per_s`. With `objects` the further objects
-/// of persistent connections count, which are downloads.
+/// of persistent connections count, with the sizes that the simulator's application draws.
 pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64, objects: bool) -> f64 {
     let wire = |payload: f64| header * (libm::ceil(payload / mss) + 2.0);
     let means = [mean(SMALL, wire), mean(DOWNLOAD, wire)];
-    let more = if objects { mean_more() * (means[1] - 2.0 * header) } else { 0.0 };
+    let object = |i| object_size(i) as f64;
+    let on_wire = |bytes: f64| bytes + wire(bytes) - 2.0 * header;
+    let more =
+        if objects { mean_more() * (0..1000).map(|i| on_wire(object(i))).sum::<f64>() / 1000.0 } else { 0.0 };
     let mut rate = bytes_per_s / means[1];
     // The share of downloads depends a little on the rate: the iteration converges in a few steps.
     for _ in 0..20 {

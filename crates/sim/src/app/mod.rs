@@ -256,7 +256,10 @@ impl App {
         }
         let response_end = self.pending.and_then(|p| p.response_end);
         let whole = response_end.is_some_and(|end| delivered >= end);
-        if let (Kind::Objects { .. }, true, Some(p)) = (self.kind, whole, self.pending) {
+        // The last stays pending, and later events, such as the FIN, must not add it again.
+        if let (Kind::Objects { more, .. }, true, Some(p)) = (self.kind, whole, self.pending)
+            && self.objects.len() <= more as usize
+        {
             self.objects.push((p.exchange.response, p.exchange.at, now));
         }
         let next = match self.pending {
@@ -305,13 +308,17 @@ impl App {
         Some(p.exchange.request)
     }
 
-    /// Draws a size from the table, interpolated linearly between its quantiles.
     fn draw_size(&mut self) -> u64 {
-        let u = self.random.below(1000);
-        let i = SIZES.partition_point(|s| s.0 <= u).min(SIZES.len() - 1);
-        let ((p0, s0), (p1, s1)) = (SIZES[i - 1], SIZES[i]);
-        s0 + (s1 - s0) * (u - p0) / (p1 - p0)
+        object_size(self.random.below(1000))
     }
+}
+
+/// Size of an object of [`Kind::Objects`] and [`Kind::Web`], bytes: the quantile at this number of thousandths,
+/// below 1000, linear between those of the table. Sizes are drawn with equal chances for each thousandth.
+pub fn object_size(thousandths: u64) -> u64 {
+    let i = SIZES.partition_point(|s| s.0 <= thousandths).min(SIZES.len() - 1);
+    let ((p0, s0), (p1, s1)) = (SIZES[i - 1], SIZES[i]);
+    s0 + (s1 - s0) * (thousandths - p0) / (p1 - p0)
 }
 
 #[cfg(test)]
@@ -326,6 +333,35 @@ mod tests {
         sizes.sort_unstable();
         assert!((1900..2700).contains(&sizes[2000]), "{}", sizes[2000]);
         assert!(sizes.iter().all(|s| (273..=604_000).contains(s)));
+    }
+
+    /// The last object is complete once, whatever events follow it.
+    #[test]
+    fn each_object_is_counted_once() {
+        let kind = Kind::Objects { request: 100, response: 5000, more: 2 };
+        let mut app = App::new(kind, Stream::named(1, "objects"));
+        let mut now = Instant::ZERO;
+        let (mut asked, mut sent) = (app.on_response(now, 0).request_at.map(|_| ()), 0);
+        let mut completions = 0;
+        while asked.take().is_some() {
+            now = now + Span::millis(1);
+            let request = app.request().expect("under way");
+            let action = app.on_request(app.written[End::Client]);
+            assert!(request > 0 && action.write > 0);
+            sent += action.write;
+            now = now + Span::millis(1);
+            let answer = app.on_response(now, sent);
+            completions += u32::from(answer.complete);
+            asked = answer.request_at.map(|_| ());
+        }
+        // The FIN, and what else may come.
+        for _ in 0..3 {
+            now = now + Span::millis(1);
+            app.on_response(now, sent);
+        }
+        assert_eq!((app.objects().len(), completions), (3, 1));
+        assert_eq!(app.objects().iter().map(|o| o.0).sum::<u64>(), sent);
+        assert!(app.objects().iter().all(|o| o.2 <= Instant::ZERO + Span::millis(6)));
     }
 
     #[test]

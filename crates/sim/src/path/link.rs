@@ -115,6 +115,8 @@ struct Queue {
     waiting: Fifo<(Instant, u32)>,
     /// The sum of those bytes.
     backlog: u64,
+    /// Bytes of all packets taken so far that were not thrown away later.
+    admitted: u64,
 }
 
 impl Queue {
@@ -145,6 +147,7 @@ impl Queue {
             self.waiting.push((start, bytes));
             self.backlog += u64::from(bytes);
         }
+        self.admitted += u64::from(bytes);
         Ok(())
     }
 
@@ -169,6 +172,7 @@ impl Link {
             marked: false,
             waiting: Fifo::default(),
             backlog: 0,
+            admitted: 0,
         };
         Self { service, queue }
     }
@@ -246,8 +250,18 @@ impl Link {
         self.queue.backlog(now)
     }
 
+    /// Returns the bytes that have left it by `now`, not earlier than any call before; `None` unless it is
+    /// limited by a rate alone, for what others leave unused is not known.
+    pub(super) fn carried(&self, now: Instant) -> Option<Bytes> {
+        let Service::Rates(rates) = &self.service else { return None };
+        Some(Bytes(self.queue.admitted) - rates.capacity(now, rates.start(now)))
+    }
+
     /// Empties the queue at `at`: what has not left by then never does. Not before a packet that has passed.
     pub(super) fn flush(&mut self, at: Instant) {
+        if let Some(carried) = self.carried(at) {
+            self.queue.admitted = carried.0;
+        }
         (self.queue.waiting, self.queue.backlog) = (Fifo::default(), 0);
         self.service.abandon(at);
     }
@@ -308,6 +322,26 @@ mod tests {
         assert_eq!((link.backlog(at(999)), link.wait(at(999))), (Bytes(3000), Span::micros(2001)));
         assert_eq!((link.backlog(at(1000)), link.wait(at(1000))), (Bytes(1500), Span::millis(2)));
         assert_eq!((link.backlog(at(2000)), link.wait(at(3000))), (Bytes(0), Span::ZERO));
+    }
+
+    /// What it carried is what it took, less what still waits and what is left of the packet in service.
+    #[test]
+    fn it_carries_its_rate_while_it_is_full_and_what_it_took_afterwards() {
+        let mut link = link(Limit::Packets(7));
+        let at = |us| Instant::ZERO + Span::micros(us);
+        for _ in 0..20 {
+            let _ = link.pass(Instant::ZERO, &PACKET);
+        }
+        let carried = [0, 500, 1000, 7250, 8000, 9000].map(|us| link.carried(at(us)).expect("a rate").0);
+        assert_eq!(carried, [0, 750, 1500, 10_875, 12_000, 12_000]);
+        for _ in 0..20 {
+            let _ = link.pass(at(9000), &PACKET);
+        }
+        link.flush(at(10_500));
+        assert_eq!(
+            (link.carried(at(10_500)), link.carried(at(60_000))),
+            (Some(Bytes(14_250)), Some(Bytes(14_250)))
+        );
     }
 
     #[test]

@@ -490,6 +490,12 @@ impl Direction {
         };
         self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)))
     }
+
+    /// Returns the bytes of IP packets that have left the link by `now`, not earlier than any packet before;
+    /// `None` unless it has a link that is limited by a rate alone and has no queue discipline.
+    pub fn carried(&self, now: Instant) -> Option<Bytes> {
+        self.link.as_ref()?.carried(now)
+    }
 }
 
 /// A path to run, with both directions and its true properties.

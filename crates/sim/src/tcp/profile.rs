@@ -301,12 +301,13 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged, a
+    /// What the TSL paper says of its hosts in ns-2: initial window 3, each packet acknowledged, a
     /// timeout of 1 s until the first RTT sample, after a lost handshake packet too (its Table 1; ns-2 has no
-    /// rule of RFC 6298 §5.7).
+    /// rule of RFC 6298 §5.7). ns-2's `PackMime` runs `FullTcp`, whose SYN timer and back-off are its own; they are
+    /// not modelled.
     pub const NS2: Self = Self {
         name: "ns2",
-        about: "ns-2's one-way agents as the TSL paper runs them",
+        about: "hosts of ns-2 by the parameters of the TSL paper, not a model of FullTcp",
         mss: 1460,
         iw: 3,
         growth: Growth::PerAck,
