@@ -5,10 +5,11 @@ use crate::output::{print, wrap};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use slowstart_papers::claim::{Cause, Verdict};
 use slowstart_papers::experiment::Experiment;
 use slowstart_papers::judge::{self, Judged};
-use slowstart_papers::summary::{self, Record};
-use slowstart_papers::{page, run};
+use slowstart_papers::record::{self, Record};
+use slowstart_papers::{page, run, summary};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 const RECORDED: u64 = 1;
 /// The file of the table of all claims.
 const TABLE: &str = "README.md";
+/// The file of the list of all claims, and that of the page with a search box.
+const LIST: &str = "claims.md";
+const INDEX: &str = "index.html";
 /// The file of the records of all claims, which marks a folder of this command.
 const CLAIMS: &str = "claims.jsonl";
 
@@ -83,7 +87,7 @@ impl Reproduce {
             let there = |name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
             // The claims of a folder that this command wrote are merged; another folder's files are not
             // replaced.
-            let mut names = chosen.iter().map(|e| page_name(e)).chain([TABLE.to_string()]);
+            let mut names = chosen.iter().map(|e| page_name(e)).chain([TABLE, LIST, INDEX].map(String::from));
             if !there(CLAIMS)
                 && let Some(name) = names.find(|name| there(name))
             {
@@ -115,9 +119,9 @@ impl Reproduce {
         let other = all.iter().filter(|j| !j.matches_record()).count();
         let opposite = all.iter().filter(|j| j.contradicts_record()).count();
         let mut counts = Vec::new();
-        for verdict in ["holds", "differs", "undecided", "the paper does not say", "not checkable here"] {
-            let n = all.iter().filter(|j| j.verdict.name() == verdict).count();
-            counts.push(format!("{n} {verdict}"));
+        for verdict in Verdict::ALL {
+            let n = all.iter().filter(|j| j.verdict == verdict).count();
+            counts.push(format!("{n} {}", verdict.name()));
         }
         let (claims, counts) = (all.len(), counts.join(", "));
         print(&format!(
@@ -140,14 +144,15 @@ fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<(
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(e).with_context(|| file.display().to_string()),
     };
-    let records = summary::merge(&before, results);
+    let records = record::merge(&before, results);
     let mut lines = String::new();
     for r in &records {
         lines.push_str(&serde_json::to_string(r)?);
         lines.push('\n');
     }
     let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
-    for (name, text) in [(CLAIMS, lines), (TABLE, readme)] {
+    let (list, index) = (summary::list(&records), page::index(&records));
+    for (name, text) in [(CLAIMS, lines), (TABLE, readme), (LIST, list), (INDEX, index)] {
         write_bytes(dir, name, text.as_bytes())?;
     }
     Ok(())
@@ -164,7 +169,9 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
         let changed = if j.matches_record() {
             String::new()
         } else {
-            format!(" (recorded: {})", j.claim.verdict.name())
+            let letter = |c: Option<Cause>| c.map_or("", |c| &c.name()[..1]);
+            let (now, recorded) = (letter(j.cause), letter(j.claim.cause));
+            format!(" {now} (recorded: {} {recorded})", j.claim.verdict.name())
         };
         print(&format!("  {}{changed}: {}: {}", j.verdict.name(), j.claim.id, j.claim.says))?;
         if j.claim.measure.is_some() {

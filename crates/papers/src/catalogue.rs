@@ -29,6 +29,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "rss/queue",
     "rss/readings",
     "search/closed-form",
+    "search/one",
     "search/bins",
     "search/sensitivity",
     "search/geo",

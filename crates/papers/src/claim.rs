@@ -19,11 +19,18 @@ pub enum Verdict {
     /// No number of runs decides: it holds with some values of what the paper does not give, and differs with
     /// others.
     NotStated,
+    /// Undecided, and a sample as large as the paper's own would decide with no network: the effect is below
+    /// its noise.
+    CannotShow,
     /// The claim depends on something that the simulator does not model.
     NotCheckable,
 }
 
 impl Verdict {
+    /// All verdicts, in the order of tables.
+    pub const ALL: [Self; 6] =
+        [Self::Holds, Self::Differs, Self::Undecided, Self::NotStated, Self::CannotShow, Self::NotCheckable];
+
     /// The verdict as the summary prints it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,10 +38,14 @@ impl Verdict {
             Self::Differs => "differs",
             Self::Undecided => "undecided",
             Self::NotStated => "the paper does not say",
+            Self::CannotShow => "the paper cannot show it",
             Self::NotCheckable => "not checkable here",
         }
     }
 }
+
+/// The lower and the upper end of a bound.
+pub type Bound = (Option<f64>, Option<f64>);
 
 /// What a claim is. Only those of the papers are counted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -45,7 +56,7 @@ pub enum Origin {
     Paper,
     /// Arithmetic of the paper's own numbers, which no run can change.
     Arithmetic,
-    /// A value to which the network was fitted, or that was put into it.
+    /// A value to which the network was fitted, or a premise that was put into it.
     Fitted,
     /// A hypothesis of ours: the paper leaves the question to future work, or assumes the answer.
     Ours,
@@ -90,12 +101,13 @@ impl Cause {
 }
 
 /// A value as a paper prints it. Its bound follows from the one rule of all claims: half a unit of the last
-/// digit to either side, a whole unit if the paper says "about" or the like; and, where the paper took it
-/// from a sample, the 95 % interval of that sample beyond it.
+/// printed digit to either side; after "about" or the like a whole unit of the last digit that is not a zero at
+/// the end; and, where the paper took it from a sample, the 95 % interval of that sample beyond it. A share stays
+/// within 0 and 100 %.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Printed {
-    /// The number with its digits ("0.30", "2,600"). Zeros at the end of an integer are not digits.
+    /// The number with its digits ("0.30", "2,600").
     value: String,
     /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a
     /// figure.
@@ -111,16 +123,21 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// The number, and half a unit of its last digit.
+    /// The number, and how far its bound reaches to either side.
     fn number(&self) -> Option<(f64, f64)> {
         let digits = self.value.replace(',', "");
         let value: f64 = digits.parse().ok()?;
         let places = match digits.split_once('.') {
             Some((_, fraction)) => -i32::try_from(fraction.len()).ok()?,
-            None => i32::try_from(digits.len() - digits.trim_end_matches('0').len()).ok()?,
+            None => 0,
         };
-        let unit = 10_f64.powi(if value == 0.0 { places.min(0) } else { places });
-        Some((value, if self.about { unit } else { 0.5 * unit }))
+        if !self.about {
+            return Some((value, 0.5 * 10_f64.powi(places)));
+        }
+        // "About 870" names tens.
+        let zeros = digits.len() - digits.trim_end_matches('0').len();
+        let rounded = if places == 0 && value != 0.0 { i32::try_from(zeros).ok()? } else { places };
+        Some((value, 10_f64.powi(rounded)))
     }
 
     /// The bound, for this statistic.
@@ -138,6 +155,9 @@ impl Printed {
             }
             _ => (value, value),
         };
+        if matches!(take, Statistic::Share | Statistic::Within) {
+            return Some(((low - half).max(0.0), (high + half).min(100.0)));
+        }
         Some((low - half, high + half))
     }
 }
@@ -168,7 +188,8 @@ pub struct Claim {
     pub of: Vec<String>,
     /// If present, the measure is divided by that of this startup in the same run ...
     pub versus: Option<String>,
-    /// ... or, if this is present too, in this study.
+    /// ... or, if this is present too, in this study, in whose name `{study}` stands for that of the claim and
+    /// `{end}` for what follows the last comma of that.
     pub versus_study: Option<String>,
     /// The measure of that startup, if it is another one.
     pub versus_measure: Option<Measure>,
@@ -248,18 +269,100 @@ impl Claim {
         }
     }
 
-    /// The claim with the bound widened by the 95 % interval of the paper's own sample, if that follows from
-    /// the spread of our runs. `half` is half of the interval of a mean of `n` of our runs.
-    #[must_use]
-    pub fn widened(&self, half: f64, n: usize) -> Self {
+    /// The bound, widened by the 95 % interval of the paper's own sample if that follows from the spread of our
+    /// runs. `half` is half of the interval of a mean of `n` of our runs.
+    pub(crate) fn bound(&self, half: f64, n: usize) -> Bound {
         let reach =
             self.printed.as_ref().and_then(|p| p.runs).map_or(0.0, |runs| half * (n as f64 / runs).sqrt());
-        let (at_least, at_most) = (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach));
-        Self { at_least, at_most, ..self.clone() }
+        (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach))
+    }
+
+    /// The study in which the other startup is measured.
+    pub fn study_of_other(&self, study: &str) -> String {
+        let end = study.rsplit_once(", ").map_or(study, |(_, end)| end);
+        let named = |s: &String| s.replace("{study}", study).replace("{end}", end);
+        self.versus_study.as_ref().map_or_else(|| study.to_string(), named)
+    }
+
+    /// The value of no effect, if the claim compares two startups: 1 for a ratio, 0 for a difference.
+    pub(crate) fn neutral(&self) -> Option<f64> {
+        let ratio = self.versus.is_some() || self.versus_study.is_some();
+        if self.less.is_some() { Some(0.0) } else { ratio.then_some(1.0) }
+    }
+
+    /// True if the paper says "better", "more" or the like of a comparison, and the bound permits no effect.
+    pub(crate) fn permits_none(&self) -> bool {
+        const COMPARATIVES: [&str; 17] = [
+            "better",
+            "more",
+            "faster",
+            "higher",
+            "sooner",
+            "earlier",
+            "larger",
+            "longer",
+            "fewer",
+            "smaller",
+            "lower",
+            "less",
+            "worse",
+            "slower",
+            "shorter",
+            "farther",
+            "reduction",
+        ];
+        let text = self.claimed.to_lowercase();
+        let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
+        let compares = words.any(|w| COMPARATIVES.contains(&w));
+        // "Similar or worse" and "no gain" permit none.
+        let permits = text.contains("similar") || text.starts_with("no ") || self.grows;
+        let within = |v: f64| self.at_least.is_none_or(|a| a <= v) && self.at_most.is_none_or(|b| v <= b);
+        self.origin == Origin::Paper && compares && !permits && self.neutral().is_some_and(within)
     }
 
     /// The names of the figures that the reason cites, in order.
     pub fn cited(&self) -> impl Iterator<Item = &str> {
         self.why.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_number_has_half_a_unit_of_its_last_digit() {
+        let of = |text: &str, take| {
+            let printed: Printed = toml::from_str(text).expect("as written");
+            printed.bound(take)
+        };
+        let mean = |text| of(text, Statistic::Mean);
+        assert_eq!(mean("value = '0.30'"), Some((0.295, 0.305)));
+        assert_eq!(mean("value = '2,600'"), Some((2599.5, 2600.5)));
+        assert_eq!(mean("value = '100'"), Some((99.5, 100.5)));
+        assert_eq!(mean("value = '0'"), Some((-0.5, 0.5)));
+        // "About" names the last digit that is not a zero at the end.
+        assert_eq!(mean("value = '870'\nabout = true"), Some((860.0, 880.0)));
+        assert_eq!(mean("value = '37,000'\nabout = true"), Some((36_000.0, 38_000.0)));
+        assert_eq!(mean("value = '0.3'\nabout = true"), Some((0.3 - 0.1, 0.3 + 0.1)));
+        assert_eq!(mean("value = '0'\nabout = true"), Some((-1.0, 1.0)));
+        // A share stays a share, with or without a sample.
+        assert_eq!(of("value = '100'", Statistic::Share), Some((99.5, 100.0)));
+        let (low, high) = of("value = '0'\nn = 395.0", Statistic::Share).expect("a number");
+        assert!(low == 0.0 && (1.0..2.0).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn a_comparative_excludes_no_effect() {
+        let of = |more: &str| {
+            let text = format!("id = 'c'\nsays = 'c'\nmeasure = 'exit_s'\nverdict = 'holds'\n{more}");
+            toml::from_str::<Claim>(&text).expect("as written").permits_none()
+        };
+        assert!(of("claimed = 'better'\nversus = 'x'\nat_least = 0.99"));
+        assert!(!of("claimed = 'better'\nversus = 'x'\nat_least = 1.001"));
+        assert!(!of("claimed = 'better'\nat_least = 0.99"));
+        assert!(of("claimed = 'fewer losses'\nless = 'x'\nat_most = 0.0"));
+        assert!(!of("claimed = 'similar or worse'\nversus = 'x'\nat_least = 0.95"));
+        assert!(!of("claimed = 'better'\norigin = 'ours'\nversus = 'x'\nat_least = 0.99"));
     }
 }

@@ -194,8 +194,9 @@ pub struct Cell {
     pub acks: bool,
     /// Flows that run beside the one studied; `None` for none.
     pub background: Option<Background>,
-    text: StudyText,
-    cloud: Option<(Web, Profile, bool)>,
+    /// The study as the file writes it, with this startup alone.
+    pub text: StudyText,
+    pub(crate) cloud: Option<(Web, Profile, bool)>,
 }
 
 impl Cell {
@@ -270,6 +271,16 @@ impl Experiment {
                 }
                 let (low, high) = printed.bound(c.take).ok_or_else(|| bad("printed: expected a number"))?;
                 (c.at_least, c.at_most) = (Some(low), Some(high));
+            }
+            if c.permits_none() {
+                return Err(bad(&format!(
+                    "claimed {:?}: expected a bound that excludes no effect",
+                    c.claimed
+                )));
+            }
+            let is_share = matches!(c.take, Statistic::Share | Statistic::Within);
+            if is_share && (c.at_least.is_some_and(|v| v < 0.0) || c.at_most.is_some_and(|v| v > 100.0)) {
+                return Err(bad("expected a bound of a share within 0 and 100"));
             }
         }
         for c in &e.claim {
@@ -355,14 +366,20 @@ impl Experiment {
         if c.of.is_empty() {
             return Err("of: expected a startup of a study".into());
         }
-        for study in self.studies_of(c, cells).iter().chain(&c.versus_study) {
-            for of in c.of.iter().chain(&c.versus).chain(&c.less) {
-                let runs = |cell: &Cell| {
-                    cell.study == *study
-                        && (cell.label == *of || cell.offline.iter().any(|o| offline_label(o) == *of))
-                };
-                if !cells.iter().any(runs) {
-                    return Err(format!("found {of:?} in {study:?}, expected it there"));
+        let is_run = |study: &str, of: &str| {
+            let runs = |cell: &Cell| {
+                cell.study == study
+                    && (cell.label == of || cell.offline.iter().any(|o| offline_label(o) == of))
+            };
+            let found = cells.iter().any(runs);
+            found.then_some(()).ok_or_else(|| format!("found {of:?} in {study:?}, expected it there"))
+        };
+        for study in self.studies_of(c, cells) {
+            for of in &c.of {
+                is_run(&study, of)?;
+                let other = c.versus.as_ref().or(c.less.as_ref());
+                if other.is_some() || c.versus_study.is_some() {
+                    is_run(&c.study_of_other(&study), other.unwrap_or(of))?;
                 }
             }
         }

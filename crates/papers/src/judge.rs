@@ -1,6 +1,6 @@
 //! Compares claims with measured values.
 
-use crate::claim::{Claim, Verdict};
+use crate::claim::{Bound, Cause, Claim, Origin, Verdict};
 use crate::experiment::Experiment;
 use crate::result::RunResult;
 use crate::statistic::{Statistic, statistic};
@@ -19,12 +19,38 @@ pub struct Measured {
     pub high: f64,
     /// Number of runs that have a value.
     pub runs: usize,
+    /// The paper's own sample in this network, in our runs, if it is known.
+    pub paper_runs: Option<f64>,
+    /// The bound that is applied to it.
+    pub bound: Bound,
 }
 
 impl Measured {
     /// Half of the interval.
     fn half(&self) -> f64 {
         (self.high - self.low) / 2.0
+    }
+
+    /// What the bound makes of the value.
+    pub fn verdict(&self) -> Verdict {
+        let (low, high) = (self.bound.0.unwrap_or(f64::NEG_INFINITY), self.bound.1.unwrap_or(f64::INFINITY));
+        if self.runs == 0 {
+            Verdict::Undecided
+        } else if self.high < low || self.low > high {
+            Verdict::Differs
+        } else if self.low < low || self.high > high {
+            Verdict::Undecided
+        } else {
+            Verdict::Holds
+        }
+    }
+
+    /// True if the interval of a sample as large as the paper's contains an end of the bound.
+    fn is_below_the_papers_noise(&self) -> bool {
+        let Some(runs) = self.paper_runs.filter(|_| self.runs > 1) else { return false };
+        let half = self.half() * (self.runs as f64 / runs).sqrt();
+        let crosses = |end: f64| (end - self.value).abs() < half;
+        self.bound.0.is_some_and(crosses) || self.bound.1.is_some_and(crosses)
     }
 
     /// True if this is a value of the unknown: the end of the study's name, or the startup.
@@ -39,20 +65,20 @@ impl Measured {
 pub struct Judged<'a> {
     /// The claim that is judged.
     pub claim: &'a Claim,
-    /// Ends of the bound.
-    pub bound: (Option<f64>, Option<f64>),
     /// One value for each study and startup of the claim.
     pub measured: Vec<Measured>,
     /// The verdict on the measured values.
     pub verdict: Verdict,
+    /// Why a claim of the paper does not hold.
+    pub cause: Option<Cause>,
     /// The reason, with the figures of these runs.
     pub reason: String,
 }
 
 impl Judged<'_> {
-    /// True if the verdict is the recorded one.
+    /// True if verdict and cause are the recorded ones.
     pub fn matches_record(&self) -> bool {
-        self.verdict == self.claim.verdict
+        self.verdict == self.claim.verdict && self.cause == self.claim.cause
     }
 
     /// True if the verdict is the opposite of the recorded one: *holds* for *differs*, or *differs* for
@@ -81,119 +107,131 @@ impl Judged<'_> {
         self.measured.iter().map(each).collect::<Vec<_>>().join("; ")
     }
 
-    /// The bound as text.
+    /// The bound as text: that of each value, if they differ.
     pub fn bound_text(&self) -> String {
-        let number = words::number;
-        match self.bound {
-            (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
-            (Some(a), None) => format!("at least {}", number(a)),
-            (None, Some(b)) => format!("at most {}", number(b)),
-            (None, None) if self.claim.grows => "grows".into(),
-            (None, None) => "-".into(),
+        let Some(first) = self.measured.first() else {
+            return bound_text(self.claim, self.claim.bound(0.0, 1));
+        };
+        if self.measured.iter().all(|m| m.bound == first.bound) {
+            return bound_text(self.claim, first.bound);
         }
+        let each = self.measured.iter().map(|m| format!("{}: {}", m.of, bound_text(self.claim, m.bound)));
+        each.collect::<Vec<_>>().join("; ")
     }
 }
 
-fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
+/// A bound as text.
+pub fn bound_text(claim: &Claim, bound: Bound) -> String {
+    let number = words::number;
+    match bound {
+        (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
+        (Some(a), None) => format!("at least {}", number(a)),
+        (None, Some(b)) => format!("at most {}", number(b)),
+        (None, None) if claim.grows => "grows".into(),
+        (None, None) => "-".into(),
+    }
+}
+
+/// The verdict on a group of values, in each of which the claim must hold.
+fn all(group: &[&Measured]) -> Verdict {
+    if group.is_empty() {
+        Verdict::Undecided
+    } else if group.iter().all(|m| m.verdict() == Verdict::Holds) {
+        Verdict::Holds
+    } else if group.iter().any(|m| m.verdict() == Verdict::Differs) {
+        Verdict::Differs
+    } else {
+        Verdict::Undecided
+    }
+}
+
+/// The verdict for each value of what the paper does not give; one if it gives all.
+fn verdicts(claim: &Claim, measured: &[Measured]) -> Vec<Verdict> {
     if claim.grows {
-        return match measured {
+        return vec![match measured {
             [] | [_] => Verdict::Undecided,
             _ if measured.windows(2).all(|w| w[0].high <= w[1].low && w[0].value < w[1].value) => {
                 Verdict::Holds
             }
             _ if measured.windows(2).any(|w| w[0].low >= w[1].high) => Verdict::Differs,
             _ => Verdict::Undecided,
-        };
+        }];
     }
-    let one = |m: &Measured| {
-        // The paper's own sample was taken in a network with the spread of this one.
-        let c = claim.widened(m.half(), m.runs);
-        let (low, high) = (c.at_least.unwrap_or(f64::NEG_INFINITY), c.at_most.unwrap_or(f64::INFINITY));
-        if m.runs == 0 {
-            Verdict::Undecided
-        } else if m.high < low || m.low > high {
-            Verdict::Differs
-        } else if m.low < low || m.high > high {
-            Verdict::Undecided
-        } else {
-            Verdict::Holds
-        }
-    };
-    let all = |group: &[&Measured]| {
-        if group.is_empty() {
-            Verdict::Undecided
-        } else if group.iter().all(|m| one(m) == Verdict::Holds) {
-            Verdict::Holds
-        } else if group.iter().any(|m| one(m) == Verdict::Differs) {
-            Verdict::Differs
-        } else {
-            Verdict::Undecided
-        }
-    };
     if claim.unknown.is_none() {
-        return all(&measured.iter().collect::<Vec<_>>());
+        return vec![all(&measured.iter().collect::<Vec<_>>())];
     }
-    // A verdict for each value of what the paper does not give.
-    let each: Vec<Verdict> = if claim.values.is_empty() {
-        measured.iter().map(one).collect()
-    } else {
-        let with = |v: &String| measured.iter().filter(|m| m.is_with(v)).collect::<Vec<_>>();
-        claim.values.iter().map(|v| all(&with(v))).collect()
-    };
+    if claim.values.is_empty() {
+        return measured.iter().map(Measured::verdict).collect();
+    }
+    let with = |v: &String| measured.iter().filter(|m| m.is_with(v)).collect::<Vec<_>>();
+    claim.values.iter().map(|v| all(&with(v))).collect()
+}
+
+/// The verdict from those with each value of what the paper does not give.
+fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
+    let each = verdicts(claim, measured);
     let any = |v: Verdict| each.contains(&v);
     match (any(Verdict::Holds), any(Verdict::Differs), any(Verdict::Undecided)) {
         (true, true, _) => Verdict::NotStated,
         (true, false, false) => Verdict::Holds,
         (false, true, false) => Verdict::Differs,
+        // A printed number is judged with the paper's noise about it; an order is not.
+        (false, false, true)
+            if claim.origin == Origin::Paper
+                && claim.printed.is_none()
+                && !measured.is_empty()
+                && measured.iter().all(Measured::is_below_the_papers_noise) =>
+        {
+            Verdict::CannotShow
+        }
         _ => Verdict::Undecided,
+    }
+}
+
+/// Why a claim of the paper does not hold: the recorded cause, but where the verdict follows from what the
+/// paper does not give, or from the number of runs.
+fn cause(claim: &Claim, verdict: Verdict, measured: &[Measured]) -> Option<Cause> {
+    if claim.origin != Origin::Paper || verdict == Verdict::Holds {
+        return None;
+    }
+    let each = verdicts(claim, measured);
+    match verdict {
+        Verdict::CannotShow => Some(Cause::Paper),
+        // With some values it is decided, with others not.
+        Verdict::Undecided if each.iter().any(|v| *v != Verdict::Undecided) => Some(Cause::Network),
+        Verdict::Undecided => Some(Cause::Ours),
+        _ => claim.cause,
     }
 }
 
 /// The number of runs that would decide: those there are, times the square of what the interval is too wide
 /// by.
-fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
-    let ends: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
+fn runs_to_decide(measured: &[Measured]) -> Option<u64> {
     let needed = |m: &Measured| {
-        let half = m.half();
+        let ends: Vec<f64> = m.bound.0.into_iter().chain(m.bound.1).collect();
         let room = ends.iter().map(|e| (e - m.value).abs()).fold(f64::INFINITY, f64::min);
         let crossed = ends.iter().any(|e| m.low < *e && *e < m.high);
-        (crossed && m.runs > 1).then(|| m.runs as f64 * (half / room).powi(2))
+        (crossed && m.runs > 1).then(|| m.runs as f64 * (m.half() / room).powi(2))
     };
     let most = measured.iter().filter_map(needed).fold(0.0, f64::max);
     (most > 0.0 && most < 1e9).then(|| most.ceil() as u64)
 }
 
-/// What would make a claim fail that holds: the end of the bound that is nearest to the intervals, and how
-/// far it is.
+/// What would make a claim fail that holds: the end of a bound that is nearest to its interval, and how far it
+/// is.
 fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
     if claim.grows {
         return "It would fail if a value were not above the one before it.".into();
     }
-    let number = words::number;
-    let lows =
-        claim.at_least.into_iter().map(|e| (e, measured.iter().map(|m| m.low).fold(f64::INFINITY, f64::min)));
-    let highs = claim
-        .at_most
-        .into_iter()
-        .map(|e| (e, measured.iter().map(|m| m.high).fold(f64::NEG_INFINITY, f64::max)));
-    let nearest = lows.chain(highs).min_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()));
-    match nearest {
-        Some((end, reached)) if Some(end) == claim.at_least => {
-            format!(
-                "It would fail below {}; the lowest end of an interval is {}.",
-                number(end),
-                number(reached)
-            )
-        }
-        Some((end, reached)) => {
-            format!(
-                "It would fail above {}; the highest end of an interval is {}.",
-                number(end),
-                number(reached)
-            )
-        }
-        None => String::new(),
-    }
+    let below = measured.iter().filter_map(|m| Some((m.bound.0?, m.low, true)));
+    let above = measured.iter().filter_map(|m| Some((m.bound.1?, m.high, false)));
+    let room = |end: &(f64, f64, bool)| (end.0 - end.1).abs();
+    let Some((end, reached, is_below)) = below.chain(above).min_by(|a, b| room(a).total_cmp(&room(b))) else {
+        return String::new();
+    };
+    let (side, which) = if is_below { ("below", "lowest") } else { ("above", "highest") };
+    let (end, reached) = (words::number(end), words::number(reached));
+    format!("It would fail {side} {end}; the {which} end of an interval is {reached}.")
 }
 
 /// The verdicts on all claims of an experiment.
@@ -203,17 +241,13 @@ pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
 
 fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
     let measured = measure(e, claim, results);
-    // The bound that is shown is that of the widest interval.
-    let spread = measured.iter().map(|m| (m.half(), m.runs)).filter(|s| s.0.is_finite());
-    let (half, n) = spread.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
-    let widened = claim.widened(half, n);
     let verdict = if claim.measure.is_some() { verdict(claim, &measured) } else { Verdict::NotCheckable };
     let mut reason = claim.why.clone();
     if verdict == Verdict::Holds {
-        reason = [reason, would_fail(&widened, &measured)].join(" ").trim().to_string();
+        reason = [reason, would_fail(claim, &measured)].join(" ").trim().to_string();
     }
     if verdict == Verdict::Undecided
-        && let Some(runs) = runs_to_decide(&widened, &measured)
+        && let Some(runs) = runs_to_decide(&measured)
     {
         reason = format!("{reason} About {} runs would decide.", words::number(runs as f64));
     }
@@ -228,7 +262,8 @@ fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -
         };
         reason = reason.replace(&format!("{{{name}}}"), &text);
     }
-    Judged { claim, bound: (widened.at_least, widened.at_most), measured, verdict, reason }
+    let cause = cause(claim, verdict, &measured);
+    Judged { claim, measured, verdict, cause, reason }
 }
 
 /// The smallest and the greatest of some values, as text.
@@ -245,11 +280,36 @@ fn range(values: impl Iterator<Item = (f64, f64)>) -> String {
 fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured> {
     let Some(measure) = claim.measure else { return Vec::new() };
     if let Some(value) = measure.formula() {
-        return vec![Measured { of: String::new(), value, low: value, high: value, runs: 1 }];
+        let bound = claim.bound(0.0, 1);
+        return vec![Measured {
+            of: String::new(),
+            value,
+            low: value,
+            high: value,
+            runs: 1,
+            paper_runs: None,
+            bound,
+        }];
     }
     let mut measured = Vec::new();
     let cells = e.cells(1, false).unwrap_or_default();
     for study in e.studies_of(claim, &cells) {
+        let against = claim.study_of_other(&study);
+        let paper_runs =
+            cells.iter().find(|c| c.study == study).and_then(|c| c.cloud.as_ref()).map(|c| c.0.paper_runs());
+        let mut add = |of: &str, (value, low, high): (f64, f64, f64), runs: usize| {
+            let half = (high - low) / 2.0;
+            let bound = claim.bound(if half.is_finite() { half } else { 0.0 }, runs);
+            measured.push(Measured {
+                of: format!("{study}, {of}"),
+                value,
+                low,
+                high,
+                runs,
+                paper_runs,
+                bound,
+            });
+        };
         for of in &claim.of {
             let value = |study: &str, label: &str, run: u32| {
                 let found = results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
@@ -257,8 +317,8 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
             };
             let runs = results.iter().filter(|s| s.study == study && s.label == *of);
             let runs: Vec<&RunResult> = runs.collect();
-            if let Some((value, low, high)) = measure.of_all(&runs) {
-                measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: runs.len() });
+            if let Some(found) = measure.of_all(&runs) {
+                add(of, found, runs.len());
                 continue;
             }
             let values: Vec<f64> = runs
@@ -266,22 +326,20 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
                 .filter_map(|s| {
                     let own = measure.of(s, claim.flow)?;
                     if let Some(less) = &claim.less {
-                        return Some(own - value(&study, less, s.run)?);
+                        return Some(own - value(&against, less, s.run)?);
                     }
                     let other = claim.versus.as_ref().unwrap_or(of);
-                    let against = claim.versus_study.as_ref().unwrap_or(&study);
                     if claim.versus.is_none() && claim.versus_study.is_none() {
                         return Some(own);
                     }
-                    let by = value(against, other, s.run)?;
+                    let by = value(&against, other, s.run)?;
                     // The ratio of two zeros is 1.
                     Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
                 })
                 .filter(|v| !v.is_nan())
                 .collect();
-            let (value, low, high) = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values)
-                .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
-            measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: values.len() });
+            let found = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values);
+            add(of, found.unwrap_or((f64::NAN, f64::NAN, f64::NAN)), values.len());
         }
     }
     measured
@@ -297,10 +355,21 @@ mod tests {
         Claim { at_least: low, at_most: high, ..claim }
     }
 
+    fn value(of: &str, value: f64, half: f64, runs: usize) -> Measured {
+        let (low, high) = (value - half, value + half);
+        Measured { of: of.into(), value, low, high, runs, paper_runs: None, bound: (None, None) }
+    }
+
+    /// The verdict on values to which the claim's bound applies.
+    fn judged(claim: &Claim, measured: &[Measured]) -> Verdict {
+        let bounded = |m: &Measured| Measured { bound: claim.bound(m.half(), m.runs), ..m.clone() };
+        verdict(claim, &measured.iter().map(bounded).collect::<Vec<_>>())
+    }
+
     #[test]
     fn an_interval_decides() {
-        let m = |low, high| Measured { of: String::new(), value: low, low, high, runs: 5 };
-        let of = |measured: &[Measured]| verdict(&claim(Some(1.0), Some(2.0)), measured);
+        let m = |low: f64, high: f64| Measured { low, high, ..value("", low, 0.0, 5) };
+        let of = |measured: &[Measured]| judged(&claim(Some(1.0), Some(2.0)), measured);
         assert_eq!(of(&[m(1.0, 2.0)]), Verdict::Holds);
         assert_eq!(of(&[m(0.9, 1.5)]), Verdict::Undecided);
         assert_eq!(of(&[m(2.1, 2.5)]), Verdict::Differs);
@@ -308,15 +377,15 @@ mod tests {
         assert_eq!(of(&[m(1.0, 2.0), m(0.9, 1.5)]), Verdict::Undecided);
         assert_eq!(of(&[m(0.9, 1.5), m(0.1, 0.5)]), Verdict::Differs);
         let grows = Claim { grows: true, ..claim(None, None) };
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.2, 1.3)]), Verdict::Holds);
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.05, 1.3)]), Verdict::Undecided);
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(0.5, 0.9)]), Verdict::Differs);
+        assert_eq!(judged(&grows, &[m(1.0, 1.1), m(1.2, 1.3)]), Verdict::Holds);
+        assert_eq!(judged(&grows, &[m(1.0, 1.1), m(1.05, 1.3)]), Verdict::Undecided);
+        assert_eq!(judged(&grows, &[m(1.0, 1.1), m(0.5, 0.9)]), Verdict::Differs);
         // Where the studies vary an unknown, it must differ in each.
         let unknown = Claim { unknown: Some("buffer".into()), ..claim(Some(1.0), Some(2.0)) };
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::NotStated);
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.5, 1.5)]), Verdict::Undecided);
-        assert_eq!(verdict(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
+        assert_eq!(judged(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::NotStated);
+        assert_eq!(judged(&unknown, &[m(1.1, 1.5), m(0.5, 1.5)]), Verdict::Undecided);
+        assert_eq!(judged(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
+        assert_eq!(judged(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
         // A value is the end of a study's name, or a startup.
         let named = |of: &str, low| Measured { of: of.into(), ..m(low, low) };
         let all = [named("10 ms, small", 1.5), named("20 ms, small", 1.1), named("10 ms, large", 0.5)];
@@ -324,28 +393,52 @@ mod tests {
             |v: &[&str]| Claim { values: v.iter().map(|v| (*v).into()).collect(), ..unknown.clone() };
         let startups = all.clone().map(|m| Measured { of: format!("study, {}", &m.of[..5]), ..m });
         let studies = all.map(|m| Measured { of: format!("{}, standard", m.of), ..m });
-        assert_eq!(verdict(&values(&["small", "large"]), &studies), Verdict::NotStated);
-        assert_eq!(verdict(&values(&["small"]), &studies), Verdict::Holds);
-        assert_eq!(verdict(&values(&["20 ms", "10 ms"]), &startups), Verdict::NotStated);
+        assert_eq!(judged(&values(&["small", "large"]), &studies), Verdict::NotStated);
+        assert_eq!(judged(&values(&["small"]), &studies), Verdict::Holds);
+        assert_eq!(judged(&values(&["20 ms", "10 ms"]), &startups), Verdict::NotStated);
         assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
     }
 
     #[test]
     fn each_network_has_the_spread_of_its_own_runs() {
-        let c = claim(None, None);
+        let c = claim(Some(9.5), Some(10.5));
         let c = Claim { printed: toml::from_str("value = '10'\nruns = 4.0").ok(), ..c };
-        let c = Claim { at_least: Some(9.5), at_most: Some(10.5), unknown: Some("buffer".into()), ..c };
-        let m = |value: f64, half: f64| Measured {
-            of: "s, x".into(),
-            value,
-            low: value - half,
-            high: value + half,
-            runs: 16,
-        };
+        let c = Claim { unknown: Some("buffer".into()), ..c };
         // A paper's sample of four of these runs has an interval twice as wide as that of 16.
-        assert_eq!(verdict(&c, &[m(12.4, 1.0)]), Verdict::Undecided);
-        assert_eq!(verdict(&c, &[m(11.4, 1.0)]), Verdict::Holds);
-        assert_eq!(verdict(&c, &[m(12.4, 0.1), m(11.4, 1.0)]), Verdict::NotStated);
+        let (wide, near, narrow) =
+            (value("a, x", 12.4, 1.0, 16), value("b, x", 11.4, 1.0, 16), value("c, x", 12.4, 0.1, 16));
+        assert_eq!(judged(&c, &[wide]), Verdict::Undecided);
+        assert_eq!(judged(&c, std::slice::from_ref(&near)), Verdict::Holds);
+        assert_eq!(judged(&c, &[narrow.clone(), near.clone()]), Verdict::NotStated);
+        // The bound that is printed is the one that is applied, a network each.
+        let bounded = |m: Measured| Measured { bound: c.bound(m.half(), m.runs), ..m };
+        let measured = vec![bounded(narrow), bounded(near)];
+        let j =
+            Judged { claim: &c, measured, verdict: Verdict::NotStated, cause: None, reason: String::new() };
+        assert_eq!(j.bound_text(), "c, x: 9.30 to 10.7; b, x: 7.50 to 12.5");
+    }
+
+    #[test]
+    fn what_the_papers_sample_cannot_show_is_not_undecided() {
+        let c = Claim { unknown: Some("buffer".into()), ..claim(None, Some(0.999)) };
+        let sampled = |m: Measured| Measured { paper_runs: Some(4.0), ..m };
+        // Half an interval of a sample of four is twice that of these 16 runs.
+        let (none, some) = (sampled(value("a", 0.99, 0.02, 16)), sampled(value("b", 0.97, 0.02, 16)));
+        let clear = sampled(value("c", 0.9, 0.02, 16));
+        let both = [none.clone(), some];
+        assert_eq!(judged(&c, &both), Verdict::CannotShow);
+        assert_eq!(judged(&c, &[none.clone(), clear.clone()]), Verdict::Undecided);
+        assert_eq!(judged(&c, std::slice::from_ref(&clear)), Verdict::Holds);
+        assert_eq!(judged(&c, &[Measured { paper_runs: None, ..none.clone() }]), Verdict::Undecided);
+        // The letters follow from the verdicts by the unknown.
+        let bounded = |all: &[Measured]| -> Vec<Measured> {
+            all.iter().map(|m| Measured { bound: c.bound(0.0, 1), ..m.clone() }).collect()
+        };
+        let of = |all: &[Measured], v| cause(&c, v, &bounded(all));
+        assert_eq!(of(&both, Verdict::CannotShow), Some(Cause::Paper));
+        assert_eq!(of(&[none.clone(), clear.clone()], Verdict::Undecided), Some(Cause::Network));
+        assert_eq!(of(&[none], Verdict::Undecided), Some(Cause::Ours));
+        assert_eq!(of(&[clear], Verdict::Holds), None);
     }
 
     #[test]
@@ -370,9 +463,9 @@ mod tests {
         let claim = claim(Some(1.0), Some(2.0));
         let of = |verdict| Judged {
             claim: &claim,
-            bound: (claim.at_least, claim.at_most),
             measured: Vec::new(),
             verdict,
+            cause: None,
             reason: String::new(),
         };
         assert!(of(Verdict::Holds).matches_record() && !of(Verdict::Holds).contradicts_record());

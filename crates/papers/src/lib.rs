@@ -16,9 +16,11 @@
 //! - [`experiment`]: an experiment as its file defines it
 //! - [`run`]: runs an experiment
 //! - [`judge`]: compares claims with measured values
+//! - [`record`]: a judged claim as it is kept
 //! - [`figure`] and [`web_figures`]: charts
 //! - [`page`]: the HTML page of an experiment
-//! - [`summary`]: the table of all claims
+//! - `joint`: claims judged together
+//! - [`summary`]: the table of all claims, and their list
 
 pub mod background;
 pub mod bins;
@@ -27,9 +29,11 @@ pub mod claim;
 pub mod experiment;
 pub mod figure;
 pub mod formula;
+mod joint;
 pub mod judge;
 pub mod measure;
 pub mod page;
+pub mod record;
 pub mod result;
 pub mod run;
 pub mod spectrum;

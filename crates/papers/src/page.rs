@@ -1,10 +1,11 @@
 //! The HTML page of an experiment: its claims with verdicts, its charts and its table of runs.
 
-use crate::claim::{Origin, Verdict};
+use crate::claim::{Claim, Origin, Verdict};
 use crate::experiment::{Column, Comparison, Experiment};
 use crate::figure;
-use crate::judge::{Judged, Measured};
+use crate::judge::{Judged, Measured, bound_text};
 use crate::measure::Measure;
+use crate::record::Record;
 use crate::result::RunResult;
 use crate::statistic::statistic;
 use crate::web_figures;
@@ -118,18 +119,19 @@ fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
     }
 }
 
-/// The measured values, a row for each study and startup.
-fn measured(all: &[Measured]) -> Markup {
+/// The measured values, a row for each study and startup, with the bound that is applied to it.
+fn measured(claim: &Claim, all: &[Measured]) -> Markup {
     html! {
         div class="scroll" tabindex="0" {
             table {
-                thead { tr { @for h in ["study and startup", "measured", "95 % interval", "runs"] { th scope="col" { (h) } } } }
+                thead { tr { @for h in ["study and startup", "measured", "95 % interval", "bound", "runs"] { th scope="col" { (h) } } } }
                 tbody {
                     @for m in all {
                         tr {
                             th scope="row" { (m.of) }
                             td { (words::number(m.value)) }
                             td { (words::number(m.low)) " to " (words::number(m.high)) }
+                            td { (bound_text(claim, m.bound)) }
                             td { (m.runs) }
                         }
                     }
@@ -148,12 +150,13 @@ const fn colour(v: Verdict) -> &'static str {
         Verdict::Holds => "#009e73",
         Verdict::Differs => "#d55e00",
         Verdict::Undecided => "#e69f00",
-        Verdict::NotStated | Verdict::NotCheckable => "#999999",
+        Verdict::NotStated | Verdict::CannotShow | Verdict::NotCheckable => "#999999",
     }
 }
 
 fn judged(j: &Judged) -> Markup {
     let many = j.measured.len() > FEW;
+    let varies = j.measured.windows(2).any(|m| m[0].bound != m[1].bound);
     html! {
         p class="verdict" id=(j.claim.id) style={ "border-left-color:" (colour(j.verdict)) } {
             b { (j.verdict.name()) } ": " (j.claim.says)
@@ -167,12 +170,12 @@ fn judged(j: &Judged) -> Markup {
         p class="note" {
             @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
             @if j.claim.measure.is_some() {
-                "Bound: " (j.bound_text()) ". "
+                "Bound: " @if many && varies { "a network each, in the table" } @else { (j.bound_text()) } ". "
                 @if !many { "Measured: " (j.measured_text()) ". " }
             }
             (j.reason)
         }
-        @if many { details { summary { "Measured" } (measured(&j.measured)) } }
+        @if many { details { summary { "Measured" } (measured(j.claim, &j.measured)) } }
     }
 }
 
@@ -203,4 +206,35 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
         pre { code { (command) } }
     };
     document(&format!("{}: {}", e.id, e.title), &body, Script::Charts)
+}
+
+/// The page of all claims, with a search box; each links to its place on the page of its experiment.
+pub fn index(records: &[Record]) -> String {
+    let link = |r: &Record| {
+        let (experiment, claim) = r.id.rsplit_once('/').unwrap_or(("", &r.id));
+        format!("{}.html#{claim}", experiment.replace('/', "-"))
+    };
+    let body = html! {
+        p { "Every claim that is judged. Pages of experiments that were not run with this folder are missing." }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    @for h in ["claim", "statement", "paper", "verdict", "cause", "whose"] { th scope="col" class="text" { (h) } }
+                } }
+                tbody {
+                    @for r in records {
+                        tr {
+                            th scope="row" class="text" { a href=(link(r)) { (r.id) } }
+                            td class="text" { (r.says) }
+                            td class="text" { (r.claimed) }
+                            td class="text" { (r.verdict) }
+                            td class="text" { (r.cause) }
+                            td class="text" { (r.origin) }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    document("Claims of papers", &body, Script::Tables)
 }

@@ -1,78 +1,12 @@
-//! The claims of all experiments as records, one line of JSON each, and the texts that are written from them:
-//! the summary in `docs/evidence/papers/README.md` and the list of all claims.
+//! The texts that are written from the records of all claims: the summary in `docs/evidence/papers/README.md` and
+//! the list of all claims.
 
-use crate::claim::Origin;
+use crate::claim::{Origin, Verdict};
 use crate::experiment::Experiment;
-use crate::judge::Judged;
-use serde::{Deserialize, Serialize};
+use crate::joint::{self, Group, Headline};
+use crate::record::Record;
+use serde::Deserialize;
 use std::fmt::Write;
-
-/// A judged claim, as `claims.jsonl` keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// The claim as `paper/experiment/claim`.
-    pub id: String,
-    /// Whose claim it is: `paper`, `arithmetic`, `fitted` or `ours`.
-    pub origin: String,
-    /// The statement that is judged.
-    pub says: String,
-    /// The figure that the paper prints.
-    pub claimed: String,
-    /// The bound that the values have to keep.
-    pub bound: String,
-    /// The measured values, with their unit.
-    pub measured: String,
-    /// Number of runs of each value; the smallest.
-    pub runs: usize,
-    /// The word for the verdict.
-    pub verdict: String,
-    /// Why a claim of the paper does not hold; empty if it does.
-    pub cause: String,
-    /// The reason, with figures.
-    pub reason: String,
-}
-
-impl Record {
-    /// The record of a judged claim of an experiment.
-    pub fn new(e: &Experiment, j: &Judged) -> Self {
-        Self {
-            id: format!("{}/{}", e.id, j.claim.id),
-            origin: j.claim.origin.name().into(),
-            says: j.claim.says.clone(),
-            claimed: j.claim.claimed.clone(),
-            bound: j.bound_text(),
-            measured: j.measured_text(),
-            runs: j.measured.iter().map(|m| m.runs).min().unwrap_or(0),
-            verdict: j.verdict.name().into(),
-            cause: j.claim.cause.map_or(String::new(), |c| c.name().into()),
-            reason: j.reason.clone(),
-        }
-    }
-
-    fn experiment(&self) -> &str {
-        self.id.rsplit_once('/').map_or("", |(e, _)| e)
-    }
-
-    fn paper(&self) -> &str {
-        self.id.split('/').next().unwrap_or("")
-    }
-}
-
-/// The records of the experiments that were run in place of those of the same experiments in `before`, in the
-/// order of the experiments.
-pub fn merge(before: &[Record], run: &[(&Experiment, Vec<Judged>)]) -> Vec<Record> {
-    let mut all = Vec::new();
-    for e in Experiment::all() {
-        match run.iter().find(|(r, _)| r.id == e.id) {
-            Some((_, judged)) => all.extend(judged.iter().map(|j| Record::new(e, j))),
-            None => all.extend(before.iter().filter(|r| r.experiment() == e.id).cloned()),
-        }
-    }
-    for (e, judged) in run.iter().filter(|(r, _)| !Experiment::all().iter().any(|e| e.id == r.id)) {
-        all.extend(judged.iter().map(|j| Record::new(e, j)));
-    }
-    all
-}
 
 /// A paper as the summary shows it.
 #[derive(Debug, Deserialize)]
@@ -92,6 +26,8 @@ struct Paper {
 #[serde(deny_unknown_fields)]
 struct Papers {
     paper: Vec<Paper>,
+    headline: Vec<Headline>,
+    joint: Vec<Group>,
 }
 
 /// Escapes text for a table cell.
@@ -109,7 +45,15 @@ fn short(text: &str) -> String {
     }
 }
 
-const VERDICTS: [&str; 5] = ["holds", "differs", "undecided", "the paper does not say", "not checkable here"];
+const VERDICTS: [&str; 6] = {
+    let mut names = [""; 6];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = Verdict::ALL[i].name();
+        i += 1;
+    }
+    names
+};
 
 fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     let records: Vec<&Record> = records.collect();
@@ -127,17 +71,20 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? About \
          half do. Below the sum are numbers that others published (`field`). `slowstart reproduce EXPERIMENT --out FOLDER` \
-         makes the page of an experiment, with every claim; `claims.jsonl` has all of them.\n\n\
+         makes the page of an experiment, with every claim, and an index of all with a search box; [all claims](claims.md) are listed, \
+         and `claims.jsonl` has them as data.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
-         leaves out, and differs with others. One rule gives all bounds: a printed number has half a unit of its last digit on \
-         either side, a whole unit after \"about\" or off a figure, and beyond that the 95 % interval of the paper's own sample; \
-         \"more\" is more than 1, \"the same\" 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" 1.5 or more.\n\n\
+         leaves out, and differs with others. *The paper cannot show it* if it is undecided here, and a sample of the paper's size \
+         would not decide it with any network. One rule gives all bounds: a printed number has half a unit of its last printed \
+         digit on either side; after \"about\" or off a figure a whole unit of the last digit that is not a zero at the end; and \
+         beyond that the 95 % interval of the paper's own sample, by the spread of each network. A share stays within 0 and 100 %. \
+         \"More\" and \"better\" exclude 1, \"the same\" is 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" 1.5 or more.\n\n\
          Causes of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
-         d, unclear.\n\n",
+         d, unclear. Where a claim is undecided the letter follows from the verdicts by the unknown.\n\n",
     );
     let of = |origin: Origin| records.iter().filter(move |r| r.origin == origin.name());
-    out.push_str("| Paper | holds | differs | undecided | does not say | not checkable | a | b | c | d |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    out.push_str("| Paper | holds | differs | undecided | does not say | cannot show | not checkable | a | b | c | d |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     let row = |name: &str, all: &[&Record]| {
         let mut line = format!("| {name} |");
         for v in VERDICTS {
@@ -168,6 +115,19 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
         of(Origin::Fitted).count(),
         count(of(Origin::Fitted)),
     );
+    out.push_str(
+        "## Headlines, judged jointly\n\nThe claims of a headline must hold together, with one value of what the paper does not \
+         give.\n\n| Headline | Paper | Each alone | Together |\n|---|---|---|---|\n",
+    );
+    for h in &papers.headline {
+        out.push_str(&joint::headline(h, &papers.joint, records)?.unwrap_or_default());
+    }
+    out.push('\n');
+    for g in &papers.joint {
+        if let Some(table) = joint::table(g, records)? {
+            let _ = writeln!(out, "### {}\n\n{table}", g.name);
+        }
+    }
     for p in &papers.paper {
         let _ = writeln!(out, "## {}\n\n{} {}\n", p.title, p.concludes, p.stands);
         out.push_str("| Claim | Paper | Ours | Verdict | Cause |\n|---|---|---|---|---|\n");
@@ -193,4 +153,36 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
         out.push('\n');
     }
     Ok(out)
+}
+
+/// The list of all claims, a table for each experiment.
+pub fn list(records: &[Record]) -> String {
+    let mut out = String::from(
+        "# All claims\n\nEvery claim that is judged, by experiment, with what the [summary](README.md) says of verdicts and causes. \
+         Measured values, bounds and reasons are in `claims.jsonl` and on the page that `slowstart reproduce EXPERIMENT --out \
+         FOLDER` makes. A claim without a paper's words is ours, arithmetic or fitted, and not counted.\n",
+    );
+    let mut experiment = "";
+    for r in records {
+        if r.experiment() != experiment {
+            experiment = r.experiment();
+            let title = Experiment::all().iter().find(|e| e.id == experiment);
+            let title = title.map_or(String::new(), |e| format!("\n\n{}: {}.", e.figure, e.title));
+            let _ = writeln!(
+                out,
+                "\n## {experiment}{title}\n\n| Claim | | Paper | Verdict | Cause |\n|---|---|---|---|---|"
+            );
+        }
+        let name = r.id.rsplit('/').next().unwrap_or("");
+        let paper =
+            if r.origin == Origin::Paper.name() { cell(&r.claimed) } else { format!("({})", r.origin) };
+        let _ = writeln!(
+            out,
+            "| `{name}` | {} | {paper} | {} | {} |",
+            cell(&r.says),
+            r.verdict,
+            r.cause.get(..1).unwrap_or("")
+        );
+    }
+    out
 }

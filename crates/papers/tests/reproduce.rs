@@ -1,7 +1,9 @@
 //! Every experiment's file is valid, and the quick experiments give their recorded verdicts.
 
 use slowstart_papers::catalogue::ALL;
+use slowstart_papers::claim::Origin;
 use slowstart_papers::experiment::Experiment;
+use slowstart_papers::statistic::Statistic;
 use slowstart_papers::{judge, page, run};
 use std::path::Path;
 
@@ -53,6 +55,57 @@ fn reasons_have_no_typed_figures() {
         }
     }
     assert!(wrong.is_empty(), "typed figures in reasons:\n{}", wrong.join("\n"));
+}
+
+/// The NewReno of the ESS paper is ns-3's, which adds a segment for each ACK.
+#[test]
+fn newreno_counts_acks() {
+    for (id, text) in ALL {
+        let e = Experiment::read(id, text).unwrap_or_else(|e| panic!("{e}"));
+        let cells = e.cells(1, false).unwrap_or_else(|e| panic!("{e}"));
+        let counts_acks = |study: &str| {
+            let set = cells.iter().find(|c| c.study == study).map(|c| c.text.set.clone()).unwrap_or_default();
+            format!("{set:?}").contains(r#""growth": "ack""#)
+        };
+        let newreno =
+            |c: &&slowstart_papers::claim::Claim| c.origin == Origin::Paper && c.id.contains("newreno");
+        for c in e.claim.iter().filter(newreno) {
+            for study in e.studies_of(c, &cells) {
+                let own = c.of.iter().any(|of| of == "standard").then(|| study.clone());
+                let other = [&c.versus, &c.less].into_iter().flatten().any(|of| of == "standard");
+                let other = other.then(|| c.study_of_other(&study));
+                assert!(own.is_some() || other.is_some(), "{id}/{}: no standard startup", c.id);
+                for study in own.iter().chain(&other) {
+                    assert!(counts_acks(study), "{id}/{}: {study}: expected growth = \"ack\"", c.id);
+                }
+            }
+        }
+    }
+}
+
+/// Early, at the choke point and late are shares of the same runs: their verdicts cannot contradict each other.
+#[test]
+fn complements_are_shares_of_the_same_runs() {
+    for (id, text) in ALL {
+        let e = Experiment::read(id, text).unwrap_or_else(|e| panic!("{e}"));
+        let kind = |c: &slowstart_papers::claim::Claim| {
+            use slowstart_papers::measure::Measure::{HeuristicIs, Is};
+            match (c.measure, c.take) {
+                (Some(Is(_)), Statistic::Share) => Some(false),
+                (Some(HeuristicIs(_)), Statistic::Share) => Some(true),
+                _ => None,
+            }
+        };
+        let printed = |c: &&slowstart_papers::claim::Claim| {
+            c.origin == Origin::Paper && c.printed.is_some() && kind(c).is_some()
+        };
+        let all: Vec<_> = e.claim.iter().filter(printed).collect();
+        for (i, a) in all.iter().enumerate() {
+            for b in all[..i].iter().filter(|b| b.of == a.of && kind(b) == kind(a)) {
+                assert_eq!(a.studies, b.studies, "{id}: {} and {}", a.id, b.id);
+            }
+        }
+    }
 }
 
 #[test]
