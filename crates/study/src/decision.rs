@@ -718,6 +718,21 @@ mod tests {
         assert_eq!(change(&late), (Some(Change::TooFew), false));
     }
 
+    /// Half of the runs show no queue: the other half decides nothing.
+    #[test]
+    fn what_a_run_does_not_show_is_not_left_out() {
+        let queue = |s: f64| with(rows("a", &[7.0; 12]), |r| r.peak_queue_delay_s = Some(s));
+        let mut b = with(rows("b", &[7.0; 12]), |r| r.peak_queue_delay_s = Some(0.0));
+        let change = |b: &[Row]| {
+            let all = [queue(2.0), b.to_vec()].concat();
+            let d = decide(&all, "a");
+            d.against(&d.standings[1].summary, Figure::Of(Measure::QueueDelay)).map(|x| x.change)
+        };
+        assert_eq!(change(&b), Some(Change::Better));
+        b[..6].iter_mut().for_each(|r| r.peak_queue_delay_s = None);
+        assert_eq!(change(&b), None);
+    }
+
     /// Ten of thirty runs lose 3,000 packets: the median hides it.
     #[test]
     fn a_mixture_of_losses_beats_nothing() {

@@ -2,7 +2,7 @@
 //!
 //! What the rows say is counted here again, from the rows alone.
 
-use crate::decision::{Decision, Figure, Harm, Terms};
+use crate::decision::{Decision, Figure, Harm, Standing, Terms};
 use crate::measured::{BROKEN, INVALID};
 use crate::record::{Class, Row};
 use crate::sample::rows;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 struct Happens {
     time: f64,
     lost: u64,
-    queue_ms: u32,
+    queue_ms: Option<u32>,
     got: f64,
     completes: bool,
     ended: bool,
@@ -27,23 +27,24 @@ struct Happens {
 fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
     let share = prop_oneof![Just(0.0), Just(0.04), Just(0.1), Just(0.4), Just(1.0)];
     let rare = prop_oneof![6 => Just(0.0), 1 => Just(0.1), 1 => Just(1.0)];
-    (share.clone(), share, rare.clone(), rare.clone(), rare, 0.5_f64..1.5, prop::bool::weighted(0.05))
-        .prop_flat_map(move |(loses, waits, stalls, unended, late, speed, broken)| {
+    let odd = (rare.clone(), rare.clone(), rare.clone(), rare);
+    (share.clone(), share, odd, 0.5_f64..1.5, prop::bool::weighted(0.05)).prop_flat_map(
+        move |(loses, waits, (stalls, unended, late, unobserved), speed, broken)| {
             let run = (
                 prop::bool::weighted(loses),
                 1_u64..5000,
                 prop::bool::weighted(waits),
-                0_u32..900,
+                (0_u32..900, prop::bool::weighted(1.0 - unobserved / 4.0)),
                 prop::bool::weighted(1.0 - stalls),
                 prop::bool::weighted(1.0 - unended),
                 prop::bool::weighted(1.0 - late / 4.0),
                 0.98_f64..1.02,
             );
-            let happens = move |(l, lost, w, queue, completes, ended, valid, noise): (
+            let happens = move |(l, lost, w, (queue, observed), completes, ended, valid, noise): (
                 bool,
                 u64,
                 bool,
-                u32,
+                (u32, bool),
                 bool,
                 bool,
                 bool,
@@ -51,14 +52,15 @@ fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
             )| Happens {
                 time: 10.0 * speed * noise,
                 lost: if l { lost } else { 0 },
-                queue_ms: if w { queue } else { 0 },
+                queue_ms: observed.then_some(if w { queue } else { 0 }),
                 got: if w { f64::from(queue % 100) } else { 90.0 },
                 completes,
                 ended,
                 valid,
             };
             (prop::collection::vec(run.prop_map(happens), runs), Just(broken))
-        })
+        },
+    )
 }
 
 fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
@@ -71,7 +73,7 @@ fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
             let mut mine = rows(label, &happens.iter().map(|h| h.time).collect::<Vec<f64>>());
             for (r, h) in mine.iter_mut().zip(&happens) {
                 r.startup_lost_packets = Some(h.lost);
-                r.peak_queue_delay_s = Some(f64::from(h.queue_ms) / 1e3);
+                r.peak_queue_delay_s = h.queue_ms.map(|ms| f64::from(ms) / 1e3);
                 if !h.completes {
                     r.completion_s = None;
                     r.time_to_bytes_s.values_mut().for_each(|t| *t = None);
@@ -117,6 +119,18 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
     let text = verdict(&d);
     let base = &rows[0].startup;
     let chosen = recommended(&d);
+    let valid =
+        |s: &Standing| s.summary.rows.iter().filter(|r| !r.caveats.iter().any(|c| c == INVALID)).count();
+    let fewest = d.standings.iter().map(valid).min().unwrap_or(0);
+    // What decides is what most runs of the baseline have.
+    let base_rows: Vec<&Row> = rows.iter().filter(|r| r.startup == *base).collect();
+    prop_assert!(2 * base_rows.iter().filter(|r| d.by.of(r).is_some()).count() > base_rows.len());
+    let first = text.split(": it ").next().unwrap_or_default();
+    prop_assert_eq!(fewest < 6, first.contains("exclude chance"), "{}", text);
+    let unfinished = rows.iter().filter(|r| r.startup == *base && r.completion_s.is_none()).count();
+    let says = ["does not complete in", "never completes"].iter().any(|says| first.contains(says));
+    prop_assert_eq!(unfinished > 0, says, "{}", text);
+    prop_assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     let sentences: Vec<&str> = text.split(['.', ';']).map(str::trim).collect();
     for s in &d.standings {
         let label = &s.summary.label;
@@ -127,6 +141,9 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
             prop_assert!(!s.unbeaten && chosen != Some(label), "{label}: {text}");
         }
         prop_assert_eq!(s.rank.is_none(), broken);
+        if broken && label != base {
+            prop_assert!(text.contains(&format!("{label} broke a rule")), "{text}");
+        }
         if label == base {
             continue;
         }
@@ -142,17 +159,22 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
         if unfinished > 0 && !broken {
             prop_assert!(text.contains(&format!("{label} does not complete in ")), "{text}");
         }
-        let takes = |s: &&&str| [" takes ", " gets "].iter().any(|t| s.contains(&format!("{label}{t}")));
+        let verbs = [" takes ", ", takes ", " gets ", ", gets "];
+        let takes = |s: &&&str| verbs.iter().any(|t| s.contains(&format!("{label}{t}")));
         for sentence in sentences.iter().filter(takes) {
+            let gains = pairs.iter().filter(|(a, b)| stalls(b, a)).count();
+            if by_time && gains > 0 && sentence.contains(" less") {
+                prop_assert!(sentence.contains(&format!("in which {base} does not")), "{label}: {text}");
+            }
             if sentence.contains("costs nothing") {
                 let lost = share(&pairs, |a, b| more_lost(a, b) > 10.0);
                 let unseen = share(&pairs, |a, b| more_lost(a, b) <= 10.0 && a.class == Class::None);
                 prop_assert!(lost + unseen < 0.05, "{label} loses or does not show it: {text}");
                 let margin_s = pairs[0].1.base_rtt_s;
                 let waits = share(&pairs, |a, b| {
-                    a.peak_queue_delay_s
-                        .zip(b.peak_queue_delay_s)
-                        .is_some_and(|(a, b)| a - b > margin_s + 1e-9)
+                    // What was not observed may have been a wait.
+                    let both = a.peak_queue_delay_s.zip(b.peak_queue_delay_s);
+                    both.is_none_or(|(a, b)| a - b > margin_s + 1e-9)
                 });
                 prop_assert!(waits < 0.05, "{label} waits: {text}");
                 let difference = d.against(&s.summary, Figure::Of(Measure::StartupLost));
@@ -167,7 +189,9 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                     prop_assert!(pays * 20 < both.len(), "{label} harms: {text}");
                 }
             }
-            if let Some(at) = sentence.find("loses packets in ") {
+            let more = sentence.contains("loses more packets in ");
+            let lost = if more { "loses more packets in " } else { "loses packets in " };
+            if let Some(at) = sentence.find(lost) {
                 let n = pairs.iter().filter(|(a, b)| more_lost(a, b) > 10.0).count();
                 let of = if n == pairs.len() {
                     "every run".into()
@@ -175,8 +199,12 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                     format!("{n} of {} runs", pairs.len())
                 };
                 let most = pairs.iter().map(|(a, b)| more_lost(a, b)).fold(0.0, f64::max);
-                let says = format!("loses packets in {of}, up to {}", number(most));
+                let says = format!("{lost}{of}, up to {}", number(most));
                 prop_assert!(sentence[at..].starts_with(&says), "{says}: {text}");
+                let unseen = |a: &Row, b: &Row| more_lost(a, b) <= 10.0 && a.class == Class::None;
+                let unseen = share(&pairs, unseen) > 0.0;
+                let rest = sentence[at + says.len()..].trim_start_matches(" more");
+                prop_assert_eq!(unseen, rest.starts_with(" (not shown in "), "{}", text);
             }
         }
         // A cell shows what its median hides.

@@ -112,9 +112,6 @@ fn gain(d: &Decision, s: &Standing) -> f64 {
 /// `41 % less (35 to 44)`.
 fn gained(d: &Decision, s: &Standing) -> String {
     let Some(c) = change(d, s, Figure::Of(d.by)) else { return String::new() };
-    if !c.median.mid.is_finite() {
-        return "no time that can be compared".to_string();
-    }
     let [mid, low, high] = [c.median.mid, c.median.low, c.median.high].map(|x| x.abs().round());
     let (low, high) = (low.min(high), low.max(high));
     let less = if c.median.mid < 0.0 { "less" } else { "more" };
@@ -126,7 +123,9 @@ fn gained(d: &Decision, s: &Standing) -> String {
         }
         _ => String::new(),
     };
-    format!("{mid} % {less}{range}{never}")
+    // In no run do both get there.
+    let amount = if c.median.mid.is_finite() { format!("{mid} % {less}{range}") } else { less.to_string() };
+    format!("{amount}{never}")
 }
 
 /// The verb of a gain: a time is taken, a rate is got.
@@ -209,7 +208,7 @@ struct Answer<'s> {
 fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a>> {
     let most = of.iter().map(|s| gain(d, s)).fold(f64::NEG_INFINITY, f64::max);
     let cost = |s: &Standing, m| s.summary.of_all_runs(m).map_or(0.0, |x| x.mid);
-    of.iter().copied().filter(|s| gain(d, s) > most - 100.0 * d.margin()).min_by(|a, b| {
+    of.iter().copied().filter(|s| gain(d, s) >= most - 100.0 * d.margin()).min_by(|a, b| {
         let by = |m| cost(a, m).total_cmp(&cost(b, m));
         by(Measure::StartupLost).then(by(Measure::QueueDelay))
     })
@@ -535,6 +534,23 @@ mod tests {
         let text = said(&[rows("hystart", &[10.0; 12]), stall].concat());
         assert!(
             text.contains("Keep hystart") && text.ends_with("stall does not complete in 2 of 12 runs."),
+            "{text}"
+        );
+    }
+
+    /// The baseline completes in most of its runs, and in none of those that the other has.
+    #[test]
+    fn a_gain_without_a_time_has_no_percentage() {
+        let mut base = rows("hystart", &[10.0; 30]);
+        for r in &mut base[..6] {
+            (r.completion_s, r.exit) = (None, None);
+            r.time_to_bytes_s.clear();
+        }
+        let text = said(&[base, rows("search", &[5.0; 6])].concat());
+        assert!(
+            text.contains(
+                "search takes less, and completes in every run in which hystart does not and costs nothing"
+            ),
             "{text}"
         );
     }

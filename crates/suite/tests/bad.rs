@@ -3,7 +3,10 @@
 
 use slowstart::startup::foreign::{Event, Foreign, Host};
 use slowstart::step::{Exit, Step};
+use slowstart::units::Bytes;
 use slowstart::view::View;
+use slowstart_study::engines::{Engine, Watched};
+use slowstart_study::run::Job;
 use slowstart_study::scenario::Contender;
 use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
@@ -76,8 +79,9 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 /// It overshoots by twice the BDP where standard slow start overshoots by once: it fails where a queue
-/// overflows or others wait in it, and nowhere else. (In `overshoot-shallow` its last window before the loss,
-/// 810 packets, happens to be smaller than the 1280 of slow start.)
+/// overflows or others wait in it, and nowhere else. In `overshoot-shallow`, where path and queue hold 648
+/// packets, it loses 878 of those sent before it leaves, and slow start 423. In `short-1MB` it does not fail:
+/// the receiver's window spares it ([`the_receivers_window_spares_a_short_transfer`]).
 #[test]
 fn one_that_triples_fails_where_a_queue_overflows() {
     let all = [
@@ -108,6 +112,28 @@ fn one_that_triples_fails_where_a_queue_overflows() {
         "wifi-bad",
     ];
     assert_eq!(FAILED[0].0, set(&all));
+}
+
+/// Of the 690 packets of 1 MB, 10 + 30 + 90 + 270 are sent in four round trips, and the other 290 three for
+/// each of the next 97 that are acknowledged: 270 + 2 * 97 = 464 packets are then in flight, where path and
+/// queue hold 416. A receiver whose window begins with 64 kB and grows with what arrives lets 379 be in flight.
+#[test]
+fn the_receivers_window_spares_a_short_transfer() {
+    let suite = Suite::built_in();
+    let scenario = suite.scenarios.iter().find(|s| s.name == "short-1MB").expect("it is there");
+    let settings = Settings { startups: Vec::new(), avoidance: "cubic".into(), seed: 1, runs: Some(1) };
+    let mut triples = Contender::read("startups", "standard", "cubic").expect("a startup");
+    triples.startup = Foreign::new(&BAD, 0).into();
+    let mut study = study_of(scenario, &[triples], &settings).expect("a study");
+    let job = Job { contender: study.contenders.len() - 1, run: 0 };
+    let mut of = |first: u64| {
+        study.profile.rmem_first = Bytes(first);
+        let outcome = Simulator.run(&study, job, &Watched::ROW).expect("it runs");
+        let held = outcome.row.caveats.iter().any(|c| c.contains("receive window"));
+        (outcome.measured.peak_inflight.map(|b| b / 1448), outcome.row.lost_packets > Some(0), held)
+    };
+    assert_eq!(of(128 << 10), (Some(379), false, true), "as the profile has it");
+    assert_eq!(of(8 << 20), (Some(463), true, false), "open from the start");
 }
 
 /// It is late wherever the path holds more than ten segments and the transfer is not short of data, and fails
