@@ -47,7 +47,8 @@ const MORE_RANDOM: u32 = 5;
   slowstart league standard --json > standard.jsonl
   slowstart league mine --against-baseline standard.jsonl
 
-Exit status: 0, or 2 for bad input.")]
+Exit status: 0, or 2 for bad input. With --against-baseline: 1 if a startup is worse than that of the same
+name in the baseline (or than the only one in it), 2 if it cannot be compared. 130 after Ctrl-C.")]
 pub(crate) struct League {
     /// Startups, as name or name:key=value,key=value, separated by commas (see `slowstart list startups`)
     /// [default: all]
@@ -116,10 +117,11 @@ fn list(populations: &[Population]) -> Result<()> {
 }
 
 impl League {
-    pub(crate) fn main(self) -> Result<()> {
+    /// False if a startup is worse than the baseline.
+    pub(crate) fn main(self) -> Result<bool> {
         let populations = named(&self.population)?;
         if self.list {
-            return list(&populations);
+            return list(&populations).map(|()| true);
         }
         let engine = self.engine.of(&StudyText::default())?;
         let avoidance = self.avoidance.as_deref().unwrap_or("cubic");
@@ -138,19 +140,66 @@ impl League {
             margin: self.margin,
         };
         let baseline = self.earlier()?;
+        if let Some(b) = &baseline {
+            self.check(b, &contenders)?;
+        }
         let cases = self.carried(&*engine, &populations, self.cases(&populations, baseline.as_ref()))?;
         if cases.is_empty() {
             bail!("--against-baseline: found no case of these populations; name others, or use --runs");
         }
         let mut writer = self.rows.writer(GAME_SCHEMA)?;
         let rows = self.play(&*engine, &contenders, &cases)?;
-        let differences = baseline.map_or(Vec::new(), |b| differences(&rows, &b.rows));
+        let differences = baseline.as_ref().map_or(Vec::new(), |b| differences(&rows, &b.rows));
         rows.iter().try_for_each(|row| writer.write(row))?;
         writer.finish()?;
         if !self.rows.printed() {
             self.show(&rows, &terms, &differences)?;
         }
-        self.write(&populations, &rows, &terms, &differences)
+        self.write(&populations, &rows, &terms, &differences)?;
+        let Some(baseline) = baseline else { return Ok(true) };
+        self.judge(&baseline, &contenders, &differences)
+    }
+
+    /// Fails if the baseline has not what is asked for.
+    fn check(&self, baseline: &Baseline, contenders: &[String]) -> Result<()> {
+        for startup in contenders {
+            baseline.judge_of(startup).context("--against-baseline")?;
+        }
+        if let Some(name) = self.population.iter().find(|p| baseline.cases(p) == 0) {
+            bail!(
+                "--against-baseline: found no case of population {name}, expected those of an earlier league"
+            );
+        }
+        Ok(())
+    }
+
+    /// Says what is worse than in the baseline; false if anything is.
+    fn judge(&self, baseline: &Baseline, contenders: &[String], differences: &[Difference]) -> Result<bool> {
+        let mut told = Vec::new();
+        let mut worse = 0;
+        for startup in contenders {
+            let theirs = baseline.judge_of(startup).context("--against-baseline")?;
+            let is =
+                |d: &&Difference| d.population.is_none() && d.startup == *startup && d.baseline == theirs;
+            let Some(d) = differences.iter().find(is) else {
+                bail!(
+                    "--against-baseline: found no case that {startup} and the baseline both have (--seed, --runs)"
+                );
+            };
+            d.check().context("--against-baseline")?;
+            let found = d.worse(self.margin);
+            worse += usize::from(!found.is_empty());
+            told.extend(found.into_iter().map(|what| format!("- {startup}: {what}")));
+        }
+        let of = contenders.len();
+        told.insert(0, format!("Against the baseline: {worse} of {of} startups became worse."));
+        let text = told.join("\n");
+        if self.rows.printed() {
+            note(&text)
+        } else {
+            print(&format!("\n{text}"))?
+        }
+        Ok(worse == 0)
     }
 
     fn earlier(&self) -> Result<Option<Baseline>> {

@@ -2,7 +2,10 @@
 
 use crate::game::GameRow;
 use crate::score::{self, Measure};
-use slowstart_study::stats::{self, Median};
+use slowstart_study::decision::LOSS_MARGIN;
+use slowstart_study::price::share;
+use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
+use slowstart_study::words::number;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -25,6 +28,22 @@ pub enum BaselineError {
     /// The rows are of several leagues.
     #[error("found rows of seeds {0} and {1}, expected those of one league")]
     Seeds(u64, u64),
+    /// It has several startups, and not this one.
+    #[error("found startups {found}, expected {startup} among them, or one startup")]
+    Startup {
+        /// The startup that is compared.
+        startup: String,
+        /// Those of the baseline.
+        found: String,
+    },
+    /// Too few cases are in both.
+    #[error("found {found} cases that {startup} and the baseline both have, expected {FEWEST_PAIRS} or more")]
+    Few {
+        /// The startup that is compared.
+        startup: String,
+        /// Cases that both have.
+        found: usize,
+    },
 }
 
 /// The rows of an earlier league.
@@ -54,6 +73,21 @@ impl Baseline {
         Ok(Self { rows, seed })
     }
 
+    /// The startup of the baseline that a startup is judged against: itself, or the only one there is.
+    ///
+    /// # Errors
+    /// If it has several startups and not this one.
+    pub fn judge_of(&self, startup: &str) -> Result<&str, BaselineError> {
+        let all = score::startups(&self.rows);
+        match &all[..] {
+            [one] => Ok(one),
+            _ => all.iter().find(|s| **s == startup).copied().ok_or_else(|| BaselineError::Startup {
+                startup: startup.to_string(),
+                found: all.join(", "),
+            }),
+        }
+    }
+
     /// How many cases it has of a population: one more than the greatest number.
     pub fn cases(&self, population: &str) -> u32 {
         self.rows.iter().filter(|r| r.population == population).map(|r| r.case + 1).max().unwrap_or(0)
@@ -71,9 +105,58 @@ pub struct Difference {
     pub population: Option<String>,
     /// Cases that both have.
     pub cases: usize,
+    /// Cases in which only this startup never delivered 10 MB, and those in which only the baseline's never did.
+    pub never: [usize; 2],
+    /// Cases in which this startup broke a rule.
+    pub broken: usize,
     /// For each measure: the mean of the differences, with Student's interval, and the baseline's mean over
     /// the same cases.
     pub measures: Vec<(Measure, Median, f64)>,
+}
+
+impl Difference {
+    /// What is worse than in the baseline, a clause each: it broke a rule, never delivered 10 MB where the
+    /// baseline did, or certainly takes longer by at least `margin` (a share) or loses or makes others lose
+    /// [`LOSS_MARGIN`] packets more, in the mean over the cases.
+    pub fn worse(&self, margin: f64) -> Vec<String> {
+        let mut all = Vec::new();
+        let cases = |n: usize| share(n, self.cases).replace("runs", "cases").replace("run", "case");
+        all.extend((self.broken > 0).then(|| format!("it broke a rule in {}", cases(self.broken))));
+        let [own, _] = self.never;
+        all.extend(
+            (own > 0)
+                .then(|| format!("it never delivers 10 MB in {} in which the baseline does", cases(own))),
+        );
+        for (m, by, base) in &self.measures {
+            let least = match m {
+                Measure::Regret100kB | Measure::Regret1MB | Measure::Regret10MB => margin * base,
+                Measure::Lost | Measure::OthersLost => LOSS_MARGIN,
+                _ => continue,
+            };
+            if by.low > 0.0 && by.mid >= least {
+                all.push(format!(
+                    "{}: {} more (95 % interval {} to {}), where the baseline has {}",
+                    m.heading(),
+                    number(by.mid),
+                    number(by.low),
+                    number(by.high),
+                    number(*base)
+                ));
+            }
+        }
+        all
+    }
+
+    /// Fails if too few cases are in both to judge by.
+    ///
+    /// # Errors
+    /// If there are fewer than [`FEWEST_PAIRS`].
+    pub fn check(&self) -> Result<(), BaselineError> {
+        if self.cases >= FEWEST_PAIRS {
+            return Ok(());
+        }
+        Err(BaselineError::Few { startup: self.startup.clone(), found: self.cases })
+    }
 }
 
 /// Every startup of `rows` against every startup of `baseline`, over all populations and over each.
@@ -110,11 +193,17 @@ fn difference(
         let base: Vec<f64> = both.iter().map(|(_, b)| *b).collect();
         Some((m, stats::mean(&differences)?, stats::mean(&base)?.mid))
     };
+    let never = |a: &GameRow, b: &GameRow| a.never(10_000_000) && !b.never(10_000_000);
     (!pairs.is_empty()).then(|| Difference {
         startup: ours.to_string(),
         baseline: theirs.to_string(),
         population: scope.map(str::to_string),
         cases: pairs.len(),
+        never: [
+            pairs.iter().filter(|(a, b)| never(a, b)).count(),
+            pairs.iter().filter(|(a, b)| never(b, a)).count(),
+        ],
+        broken: pairs.iter().filter(|(a, _)| a.broken.is_some()).count(),
         measures: Measure::ALL.into_iter().filter_map(of).collect(),
     })
 }
@@ -134,6 +223,52 @@ mod tests {
         let bad = Baseline::read(&format!("{text}{{}}\n")).expect_err("no row").to_string();
         assert!(bad.starts_with("line 3: found \"{}\""), "{bad}");
         assert!(Baseline::read("\n").is_err());
+    }
+
+    #[test]
+    fn a_gate_tells_what_is_worse_and_refuses_what_it_cannot_compare() {
+        let of = |name: &str, seconds: f64| -> Vec<GameRow> {
+            let one = |case: u32| {
+                let mut r = row(name, case, seconds + 0.01 * f64::from(case), 5);
+                r.seed = u64::from(case);
+                r.time_s.insert("10000000".into(), Some(10.0 * seconds));
+                r
+            };
+            (0..8).map(one).collect()
+        };
+        let worse = |ours: &[GameRow], base: &[GameRow]| {
+            let all = differences(ours, base);
+            let d = all.iter().find(|d| d.population.is_none()).expect("over all");
+            d.check().expect("enough");
+            d.worse(0.03)
+        };
+        let base = of("a", 1.0);
+        assert!(worse(&of("a", 1.0), &base).is_empty() && worse(&of("a", 0.5), &base).is_empty());
+        assert!(worse(&of("a", 1.01), &base).is_empty(), "within the margin");
+        let slower = worse(&of("a", 1.5), &base);
+        assert!(slower[0].starts_with("1 MB: 1 more") && slower[1].starts_with("10 MB: "), "{slower:?}");
+        let mut stalls = of("a", 0.5);
+        stalls[2].time_s.insert("10000000".into(), None);
+        stalls[3].broken = Some("cwnd 0".into());
+        let found = worse(&stalls, &base);
+        assert!(
+            found[..2]
+                == [
+                    "it broke a rule in 1 of 8 cases",
+                    "it never delivers 10 MB in 1 of 8 cases in which the baseline does"
+                ],
+            "{found:?}"
+        );
+        let few = differences(&base[..5], &base);
+        let why = few[0].check().expect_err("few").to_string();
+        assert!(why.starts_with("found 5 cases that a and the baseline both have"), "{why}");
+        let both = Baseline { rows: [of("a", 1.0), of("b", 1.0)].concat(), seed: 1 };
+        assert_eq!(both.judge_of("b").expect("it is there"), "b");
+        assert_eq!(
+            both.judge_of("c").expect_err("it is not").to_string(),
+            "found startups a, b, expected c among them, or one startup"
+        );
+        assert_eq!(Baseline { rows: base, seed: 1 }.judge_of("c").expect("the only one"), "a");
     }
 
     #[test]

@@ -79,6 +79,9 @@ pub struct GameRow {
     pub others: Option<Others>,
     /// Jain's index of what flows that started together had delivered when the run ended.
     pub fairness: Option<f64>,
+    /// What a controller in a library did wrong, after which the run ended; null if it kept the rules.
+    #[serde(default)]
+    pub broken: Option<String>,
 }
 
 impl GameRow {
@@ -89,6 +92,12 @@ impl GameRow {
         let oracle = *self.oracle_s.get(&key)?;
         let time = *self.time_s.get(&key)?;
         Some((time.unwrap_or(self.given_s) / oracle, time.is_none()))
+    }
+
+    /// True if the receiver never had so many bytes, in [`PATIENCE`] times the oracle's time or more. A run that
+    /// ended sooner, as those of flows that start together do, gives a lower bound and no more.
+    pub fn never(&self, bytes: u64) -> bool {
+        self.regret(bytes).is_some_and(|(regret, is_bound)| is_bound && regret >= PATIENCE)
     }
 
     /// True if the queue holds half a bandwidth-delay product or more.
@@ -102,6 +111,8 @@ impl GameRow {
 const BDPS: u64 = 8;
 /// Twice as much as path and queue hold, so that a startup without a rule meets a loss.
 const FILLS: u64 = 2;
+/// Who has not delivered in so many times the oracle's time never does.
+const PATIENCE: f64 = 10.0;
 /// Harm is observed for this long, and three times what the oracle needs for 10 MB.
 const HARM: Span = Span::secs(5);
 /// Flows that start together are observed for this long and [`ROUNDS`] round trips.
@@ -169,9 +180,6 @@ pub fn play(
         let oracle = |bytes| oracle::time(&path, packet(&study), study.start(), &writes, bytes);
         drive(&study, job, case, others, &writes, HARM.max(oracle(MILESTONES[2]) * 3))
     };
-    if let Some(why) = measured.broken {
-        return Err(EngineError::Failed(why.into()));
-    }
     let oracle = |bytes| oracle::time(&path, measured.packet, study.start(), &writes, bytes);
     let oracle_s = MILESTONES.iter().map(|b| (b.to_string(), oracle(*b).as_secs_f64())).collect();
     Ok(GameRow { oracle_s, others, fairness, ..game_row(case, &study, &measured) })
@@ -248,6 +256,7 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
         queue_s: m.startup_queue_delay.map(Span::as_secs_f64),
         others: None,
         fairness: None,
+        broken: m.broken.clone(),
     }
 }
 

@@ -8,6 +8,7 @@ use slowstart::registry::{self, Need};
 use slowstart_study::decision::{Change, Difference, lost, relative};
 use slowstart_study::order::Order;
 use slowstart_study::words::{marked, signed};
+use std::collections::BTreeMap;
 
 /// What startups are compared with, and by which margin.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -23,8 +24,9 @@ pub struct Terms<'a> {
 pub struct Place<'a> {
     /// The startup as written, with its parameters.
     pub startup: &'a str,
-    /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others.
-    pub rank: usize,
+    /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others;
+    /// `None` if it broke a rule.
+    pub rank: Option<usize>,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
     /// The differences from the baseline; none for the baseline itself.
@@ -34,16 +36,31 @@ pub struct Place<'a> {
 /// What is compared; the first decides.
 const SHOWN: [Measure; 4] = [Measure::Regret10MB, Measure::Regret1MB, Measure::Lost, Measure::OthersLost];
 
-/// The values of the cases of a startup, in the order of the rows.
-type Values = Vec<((String, u32), f64)>;
+/// The values of the cases of a startup, in the order of the rows; of a time `None` if it never got there.
+type Values = Vec<((String, u32), Option<f64>)>;
 
 fn difference(a: &Values, b: &Values, m: Measure, margin: f64) -> Option<Difference> {
-    let known: std::collections::BTreeMap<_, f64> = b.iter().map(|(case, v)| (case, *v)).collect();
-    let (a, b): (Vec<f64>, Vec<f64>) = a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).unzip();
-    match m {
+    let known: BTreeMap<_, Option<f64>> = b.iter().map(|(case, v)| (case, *v)).collect();
+    let pairs: Vec<(Option<f64>, Option<f64>)> =
+        a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).collect();
+    let count = |x: bool, y: bool| pairs.iter().filter(|(a, b)| (a.is_some(), b.is_some()) == (x, y)).count();
+    let never = [count(false, true), count(true, false)];
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(|(a, b)| a.zip(*b)).unzip();
+    let of = match m {
         Measure::Regret10MB | Measure::Regret1MB => relative(&a, &b, margin, true),
         _ => lost(&a, &b),
-    }
+    };
+    of.map(|d| Difference { runs: pairs.len(), ..d }.with_never(never))
+}
+
+/// The value of a case: there is none of a time if it never got there.
+fn value(r: &GameRow, m: Measure) -> Option<Option<f64>> {
+    let bytes = match m {
+        Measure::Regret10MB => 10_000_000,
+        Measure::Regret1MB => 1_000_000,
+        _ => return m.of(r).map(Some),
+    };
+    r.regret(bytes).map(|(v, _)| Some(v).filter(|_| !r.never(bytes)))
 }
 
 /// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none
@@ -56,23 +73,26 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
     let base = names.iter().position(|n| *n == terms.baseline).unwrap_or(0);
     let values = |name: &str, m: Measure| -> Values {
         let own = |r: &&GameRow| r.startup == name && population.is_none_or(|p| r.population == p);
-        rows.iter().filter(own).filter_map(|r| Some(((r.population.clone(), r.case), m.of(r)?))).collect()
+        rows.iter().filter(own).filter_map(|r| Some(((r.population.clone(), r.case), value(r, m)?))).collect()
     };
     let all: Vec<[Values; SHOWN.len()]> = names.iter().map(|n| SHOWN.map(|m| values(n, m))).collect();
     let needs: Vec<Option<Need>> = names
         .iter()
         .map(|n| registry::named(n.split(':').next().unwrap_or(n)).and_then(|e| e.algorithm.need()))
         .collect();
+    let broken: Vec<bool> =
+        names.iter().map(|n| rows.iter().any(|r| r.startup == *n && r.broken.is_some())).collect();
     let lacking: Vec<bool> =
-        (0..names.len()).map(|i| i != base && needs[i].is_some_and(Need::is_rare)).collect();
+        (0..names.len()).map(|i| i != base && (broken[i] || needs[i].is_some_and(Need::is_rare))).collect();
     let time = |i: usize, j: usize| difference(&all[i][0], &all[j][0], SHOWN[0], terms.margin);
-    let order =
-        Order::new(names.len(), |i, j| time(i, j).is_some_and(|d: Difference| d.change == Change::Better));
+    let order = Order::new(names.len(), |i, j| {
+        !broken[i] && time(i, j).is_some_and(|d: Difference| d.change == Change::Better)
+    });
     let costs: Vec<f64> =
         (0..names.len()).map(|i| time(i, base).map_or(f64::INFINITY, |d| d.median.mid)).collect();
     let place = |i: usize| Place {
         startup: names[i],
-        rank: order.rank(i),
+        rank: (!broken[i]).then(|| order.rank(i)),
         need: needs[i],
         differences: std::array::from_fn(|k| {
             difference(&all[i][k], &all[base][k], SHOWN[k], terms.margin).filter(|_| i != base)
@@ -89,11 +109,18 @@ pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet
         let unsure = if matches!(d.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" };
         let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
         let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
-        format!("{mid}{unit}{range}{unsure}")
+        let never = match d.never {
+            [0, 0] => String::new(),
+            [own, 0] => format!(", never in {own} of {}", d.runs),
+            [0, theirs] => format!(", the first never in {theirs} of {}", d.runs),
+            [own, theirs] => format!(", never in {own} of {}, the first in {theirs}", d.runs),
+        };
+        format!("{mid}{unit}{range}{unsure}{never}")
     };
     let line = |p: Place| {
         let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
-        let mut cells = vec![format!("{}{need}", marked(p.startup)), p.rank.to_string()];
+        let rank = p.rank.map_or("broke a rule".to_string(), |r| r.to_string());
+        let mut cells = vec![format!("{}{need}", marked(p.startup)), rank];
         cells.extend(SHOWN.into_iter().zip(p.differences).map(cell));
         cells
     };
@@ -133,7 +160,7 @@ mod tests {
             .chain(cases("fast", 0.7, 900))
             .collect();
         let all = places(&rows, None, &TERMS);
-        let found: Vec<(&str, usize)> = all.iter().map(|p| (p.startup, p.rank)).collect();
+        let found: Vec<(&str, usize)> = all.iter().map(|p| (p.startup, p.rank.expect("a rank"))).collect();
         assert_eq!(
             found,
             [("hystart", 3), ("fast", 2), ("same", 3), ("slow", 5), ("careful-resume", 1)],
@@ -142,6 +169,22 @@ mod tests {
         let lines = sheet(&rows, None, &TERMS).lines;
         assert_eq!(lines[1], ["fast", "2", "-30 %", "-30 %", "+900", "-"]);
         assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume +"));
+    }
+
+    /// Faster in six of eight cases, and never there in two: later than any time.
+    #[test]
+    fn what_never_gets_there_is_later_than_any_and_what_broke_a_rule_has_no_rank() {
+        let mut rows: Vec<GameRow> =
+            cases("hystart", 1.0, 0).chain(cases("stalls", 0.5, 0)).chain(cases("broken", 0.5, 0)).collect();
+        for r in rows.iter_mut().filter(|r| r.startup == "stalls" && r.case < 2) {
+            r.time_s.insert("10000000".into(), None);
+        }
+        rows.iter_mut().filter(|r| r.startup == "broken").for_each(|r| r.broken = Some("cwnd 0".into()));
+        let ranks: Vec<(&str, Option<usize>)> =
+            places(&rows, None, &TERMS).iter().map(|p| (p.startup, p.rank)).collect();
+        assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2)), ("broken", None)]);
+        let lines = sheet(&rows, None, &TERMS).lines;
+        assert_eq!((lines[1][2].as_str(), lines[2][1].as_str()), ("-50 %, never in 2 of 8", "broke a rule"));
     }
 
     #[test]

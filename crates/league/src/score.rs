@@ -123,6 +123,10 @@ pub struct Score {
     pub cases: usize,
     /// Cases in which 10 MB were not delivered in the time given; their regret is a lower bound.
     pub unfinished: usize,
+    /// Those of them in which it never would ([`GameRow::never`]).
+    pub stalled: usize,
+    /// True if its controller broke a rule in a case.
+    pub broken: bool,
     /// How often it left by each class.
     pub exits: Exits,
     figures: [Option<Figure>; Measure::ALL.len()],
@@ -137,6 +141,8 @@ impl Score {
             memory: first.memory,
             cases: rows.len(),
             unfinished: rows.iter().filter(|r| r.regret(10_000_000).is_some_and(|r| r.1)).count(),
+            stalled: rows.iter().filter(|r| r.never(10_000_000)).count(),
+            broken: rows.iter().any(|r| r.broken.is_some()),
             exits: exits(rows),
             figures: Measure::ALL.map(|m| figure(&rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>())),
         })
@@ -208,15 +214,19 @@ pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
 /// For each score, whether it is on the Pareto front: no other is as good by the means of all
 /// [`Measure::FRONT`] and better by one. Measures that a score does not have are left out. Startups with
 /// memory are compared with each other and with those without; those without, only among themselves, since
-/// they know less.
+/// they know less. What broke a rule is not on it, nor what delivers 10 MB in fewer cases than another: a
+/// transfer that stalls loses few packets.
 pub fn front(scores: &[Score]) -> Vec<bool> {
-    let dominated = |s: &Score| scores.iter().any(|o| (s.memory || !o.memory) && dominates(o, s));
-    scores.iter().map(|s| !dominated(s)).collect()
+    let beaten = |s: &Score| {
+        let others = scores.iter().filter(|o| !o.broken && (s.memory || !o.memory));
+        others.clone().any(|o| dominates(o, s)) || others.clone().any(|o| o.stalled < s.stalled)
+    };
+    scores.iter().map(|s| !s.broken && !beaten(s)).collect()
 }
 
 fn dominates(a: &Score, b: &Score) -> bool {
     let pairs = || Measure::FRONT.iter().filter_map(|m| Some((a.mean(*m)?, b.mean(*m)?)));
-    pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
+    a.stalled <= b.stalled && pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
 }
 
 #[cfg(test)]
@@ -251,6 +261,7 @@ pub(crate) mod tests {
             queue_s: Some(0.02),
             others: None,
             fairness: None,
+            broken: None,
         }
     }
 
@@ -285,5 +296,19 @@ pub(crate) mod tests {
         knows.memory = true;
         let scores = scores(&[fast, clean, neither, knows], None);
         assert_eq!(front(&scores), [true, true, false, true]);
+    }
+
+    /// It loses nothing, since it stalls; or it is the best, and broke a rule.
+    #[test]
+    fn what_stalls_or_broke_a_rule_is_not_on_the_front() {
+        let done = |mut r: GameRow| {
+            r.time_s.insert("10000000".into(), Some(20.0));
+            r
+        };
+        let mut broken = done(row("broken", 0, 0.5, 0));
+        broken.broken = Some("cwnd 0".into());
+        let scores = scores(&[done(row("good", 0, 1.0, 100)), row("stalls", 0, 0.9, 0), broken], None);
+        assert_eq!(scores.iter().map(|s| s.stalled).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(front(&scores), [true, false, false]);
     }
 }
