@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_study::columns::{Cell, Column};
 use slowstart_study::decision::MARGIN;
+use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{RECONSTRUCTED, number};
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
@@ -85,7 +86,8 @@ struct QueryArgs {
     /// Summarise rows that have the same values of these columns
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     group: Vec<String>,
-    /// With --group: summarise these columns by median, mean, least and greatest value
+    /// With --group: summarise these columns by median, mean, least and greatest value, and by how many runs
+    /// have none
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", default_value = "completion_s")]
     value: Vec<String>,
     #[command(flatten)]
@@ -308,7 +310,8 @@ impl MapArgs {
         if !output::quiet() {
             let legend = format!(
                 "first startup, by the median of {}; the second's over it; packets that the first loses in startup. A tie: medians \
-                 within {} %. {RECONSTRUCTED}",
+                 within {} %. never: no value in so many runs, which is behind all that have one. ?: fewer than {FEWEST_PAIRS} runs, \
+                 which decide nothing. {RECONSTRUCTED}",
                 self.value,
                 number(100.0 * MARGIN)
             );
@@ -322,13 +325,18 @@ impl MapArgs {
 const TIED: usize = 2;
 
 fn describe(p: &Place) -> String {
+    let stalled = printable(&map::stalled(p)).into_owned();
+    let Some(first) = p.first() else { return stalled };
+    let after = if stalled.is_empty() { stalled } else { format!("; {stalled}") };
+    let unsure = if p.is_decided() { "" } else { " ?" };
     let tied = p.tied();
     if tied.len() > 1 {
         let names: Vec<&str> = tied.iter().take(TIED).map(|c| c.name.as_str()).collect();
         let more = tied.len() - names.len();
         let more = if more > 0 { format!(", {more} more") } else { String::new() };
-        return format!("tie: {}{more}", printable(&names.join(", ")));
+        return format!("tie: {}{more}{unsure}{after}", printable(&names.join(", ")));
     }
     let over = p.over().map_or(String::new(), |o| format!(" {o:.2}x"));
-    format!("{}{over}, {}", printable(&p.first().name), number(p.first().lost))
+    let lost = first.lost.map_or("?".to_string(), number);
+    format!("{}{over}, {lost}{unsure}{after}", printable(&first.name))
 }

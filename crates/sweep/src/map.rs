@@ -1,10 +1,11 @@
 //! Maps: which startup is first where, by how much, and what it loses. `page` draws them.
 
-pub use crate::page::html;
+pub use crate::page::{html, stalled};
 use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
 use slowstart_study::columns::Cell;
 use slowstart_study::decision::MARGIN;
+use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{self, marked};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,19 @@ pub struct Contender {
     pub name: String,
     /// The median of the value.
     pub value: f64,
-    /// The median number of packets that it lost in startup.
-    pub lost: f64,
+    /// The median number of packets that it lost in startup; `None` if that was not observed.
+    pub lost: Option<f64>,
+    /// Its runs.
+    pub runs: usize,
+}
+
+/// A startup that has no value in some runs at a place, as it did not complete: worse than any that has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    /// Its name, as [`Contender::name`].
+    pub name: String,
+    /// Runs without a value, and all.
+    pub runs: [usize; 2],
 }
 
 /// One place of a map.
@@ -27,26 +39,35 @@ pub struct Place {
     pub x: Cell,
     /// The value on the second axis.
     pub y: Cell,
-    /// The startups at the place all of whose runs have a value, the least median first; at least one.
+    /// The startups at the place all of whose runs have a value, the least median first.
     pub contenders: Vec<Contender>,
+    /// Those that have none in some run.
+    pub stalled: Vec<Stalled>,
 }
 
 impl Place {
-    /// The startup with the least median.
-    pub fn first(&self) -> &Contender {
-        &self.contenders[0]
+    /// The startup with the least median; `None` if each stalls in some run.
+    pub fn first(&self) -> Option<&Contender> {
+        self.contenders.first()
+    }
+
+    /// True if every startup has enough runs to be compared.
+    pub fn is_decided(&self) -> bool {
+        self.contenders.iter().all(|c| c.runs >= FEWEST_PAIRS)
     }
 
     /// The startups whose median is within the margin of the least, by which nothing tells them apart: one,
     /// or a tie.
     pub fn tied(&self) -> &[Contender] {
-        let within = |c: &Contender| c.value <= self.first().value * (1.0 + MARGIN);
-        &self.contenders[..self.contenders.iter().take_while(|c| within(c)).count().max(1)]
+        let least = self.first().map_or(0.0, |f| f.value);
+        let within = |c: &Contender| c.value <= least * (1.0 + MARGIN);
+        &self.contenders
+            [..self.contenders.iter().take_while(|c| within(c)).count().max(1).min(self.contenders.len())]
     }
 
     /// The second startup's median over that of the first; `None` if there is no second.
     pub fn over(&self) -> Option<f64> {
-        self.contenders.get(1).map(|second| second.value / self.first().value)
+        Some(self.contenders.get(1)?.value / self.first()?.value)
     }
 }
 
@@ -75,24 +96,33 @@ pub fn map(
     for row in &answer.rows {
         variants.entry(row[2].text()).or_default().insert(row[3].text());
     }
-    let mut places: Vec<(Cell, Cell, Vec<Contender>)> = Vec::new();
+    let mut places: Vec<Place> = Vec::new();
     for row in answer.rows {
-        let [x, y, startup, params, _, median, _, _, _, lost, ..] = &row[..] else { continue };
-        let (Cell::Number(median), Cell::Number(lost)) = (median, lost) else { continue };
+        let [x, y, startup, params, Cell::Integer(runs), median, _, _, _, Cell::Integer(missing), lost, ..] =
+            &row[..]
+        else {
+            continue;
+        };
         let startup = startup.text();
         let marked = marked(&startup);
         let name = if variants[&startup].len() > 1 { format!("{marked} {}", params.text()) } else { marked };
-        let of = Contender { name, value: *median, lost: *lost };
-        match places.last_mut() {
-            Some((px, py, all)) if px == x && py == y => all.push(of),
-            _ => places.push((x.clone(), y.clone(), vec![of])),
+        if places.last().is_none_or(|p| p.x != *x || p.y != *y) {
+            places.push(Place { x: x.clone(), y: y.clone(), contenders: Vec::new(), stalled: Vec::new() });
+        }
+        let place = places.last_mut().expect("one was added");
+        let (runs, missing) = (*runs as usize, *missing as usize);
+        match (median, lost) {
+            (Cell::Number(value), lost) if missing == 0 => {
+                let lost = if let Cell::Number(n) = lost { Some(*n) } else { None };
+                place.contenders.push(Contender { name, value: *value, lost, runs });
+            }
+            _ => place.stalled.push(Stalled { name, runs: [missing, runs] }),
         }
     }
-    let place = |(x, y, mut all): (Cell, Cell, Vec<Contender>)| {
-        all.sort_by(|a, b| a.value.total_cmp(&b.value).then_with(|| a.name.cmp(&b.name)));
-        Place { x, y, contenders: all }
-    };
-    Ok(places.into_iter().map(place).collect())
+    for place in &mut places {
+        place.contenders.sort_by(|a, b| a.value.total_cmp(&b.value).then_with(|| a.name.cmp(&b.name)));
+    }
+    Ok(places)
 }
 
 /// A value of an axis as text, with its unit where the name of the axis tells it.

@@ -310,18 +310,21 @@ fn kind(of: &DataType) -> Kind {
 }
 
 /// What a summary says of a value.
-const SUMMARIES: [&str; 4] = ["median", "mean", "min", "max"];
+const SUMMARIES: [&str; 5] = ["median", "mean", "min", "max", "missing"];
 
-/// The median, mean, least and greatest of some values; null of none.
-fn summary(values: &mut [f64]) -> [Cell; 4] {
+/// The median, mean, least and greatest of some values, null of none; and how many of `runs` have none, which
+/// of a time are those that never got there.
+fn summary(values: &mut [f64], runs: usize) -> [Cell; 5] {
     values.sort_by(f64::total_cmp);
     let n = values.len();
+    let missing = Cell::Integer((runs - n) as u64);
     if n == 0 {
-        return [Cell::Null, Cell::Null, Cell::Null, Cell::Null];
+        return [Cell::Null, Cell::Null, Cell::Null, Cell::Null, missing];
     }
     let median = f64::midpoint(values[(n - 1) / 2], values[n / 2]);
     let mean = values.iter().sum::<f64>() / n as f64;
-    [median, mean, values[0], values[n - 1]].map(Cell::Number)
+    let [median, mean, least, most] = [median, mean, values[0], values[n - 1]].map(Cell::Number);
+    [median, mean, least, most, missing]
 }
 
 /// A group: the values of its columns, its number of rows, and the values to summarise.
@@ -408,7 +411,8 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
         columns.push(Column::new("runs", Kind::Integer, "Rows of the group."));
         for i in &values {
             for s in SUMMARIES {
-                columns.push(Column::new(&format!("{}_{s}", all.field(*i).name()), Kind::Number, ""));
+                let kind = if s == "missing" { Kind::Integer } else { Kind::Number };
+                columns.push(Column::new(&format!("{}_{s}", all.field(*i).name()), kind, ""));
             }
         }
         let mut sorted: Vec<_> = groups.into_values().collect();
@@ -417,7 +421,7 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
             .into_iter()
             .map(|(mut cells, n, mut lists)| {
                 cells.push(Cell::Integer(n as u64));
-                cells.extend(lists.iter_mut().flat_map(|l| summary(l)));
+                cells.extend(lists.iter_mut().flat_map(|l| summary(l, n)));
                 cells
             })
             .collect();

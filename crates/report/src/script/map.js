@@ -24,6 +24,10 @@ export function heatMap(data, { chips, choice, field }) {
   let narrow = '';
   const placeAt = new Map(data.places.map(([x, y, all]) => [`${x} ${y}`, all]));
 
+  /** Whether a place has enough runs, and which startups do not complete there in every run. */
+  const noteAt = new Map(data.places.map(([x, y, , decided, note]) => [`${x} ${y}`, [decided, note]]));
+  const count = (lost) => (lost === null ? '?' : short(lost));
+
   /** The chosen startups at a place, the least median first. */
   const ranked = (x, y) => (placeAt.get(`${x} ${y}`) ?? []).filter(([i]) => chosen.has(data.names[i]));
 
@@ -32,7 +36,10 @@ export function heatMap(data, { chips, choice, field }) {
     says.replaceChildren(el('b', {}, `${data.x} ${data.xs[x]}, ${data.y} ${data.ys[y]}`),
       ...all.slice(0, 12).map(([i, value, lost]) => el('span', { class: 'reading' },
         el('i', { class: 'dot', style: `background: var(${look(i).colour})` }), ' ', el('b', {}, data.names[i]),
-        `: ${short(value)} (${short(value / all[0][1])} times the first), ${short(lost)} lost`)));
+        `: ${short(value)} (${short(value / all[0][1])} times the first), ${count(lost)} lost`)));
+    const [decided, note] = noteAt.get(`${x} ${y}`) ?? [true, ''];
+    if (!decided) says.append(' too few runs to decide');
+    if (note) says.append(` ${note}`);
     if (!all.length) says.append(' no chosen startup has a value here');
   };
 
@@ -52,7 +59,8 @@ export function heatMap(data, { chips, choice, field }) {
     td.style.setProperty('--s', `${strength(over)}%`);
     td.className = of === '' ? `h${i % 7}` : 'h1';
     const ratio = of === '' && !all[1] ? '' : `${short(over)}x, `;
-    td.append(el('b', {}, of === '' ? data.names[i] : `${short(over)}x`), el('small', {}, of === '' ? `${ratio}${short(lost)} lost` : `${short(value)}, ${short(lost)} lost`));
+    const unsure = noteAt.get(`${x} ${y}`)[0] ? '' : ' ?';
+    td.append(el('b', {}, (of === '' ? data.names[i] : `${short(over)}x`) + unsure), el('small', {}, of === '' ? `${ratio}${count(lost)} lost` : `${short(value)}, ${count(lost)} lost`));
     return td;
   };
 
