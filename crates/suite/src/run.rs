@@ -100,6 +100,10 @@ pub struct Report {
     pub suite: String,
     /// What ran the transfers.
     pub engine: String,
+    /// The stack that it ran, with the release of the kernel where that is one: `Linux 6.18.0`; empty in older
+    /// reports.
+    #[serde(default)]
+    pub stack: String,
     /// The avoidance; empty for a whole stack.
     pub avoidance: String,
     /// The seed from which the runs of all scenarios follow.
@@ -133,6 +137,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").to_string(),
             suite: suite.name.clone(),
             engine: engine.to_string(),
+            stack: String::new(),
             avoidance: settings.avoidance.clone(),
             seed: settings.seed,
             startups: settings.startups.clone(),
@@ -144,7 +149,7 @@ impl Report {
 }
 
 /// Runs the suite on an engine. Scenarios that it refuses are left out. `progress` is called with each
-/// scenario before it runs; `stop` ends a run on the real clock.
+/// scenario before it runs. When `stop` is true, the scenarios that are not finished are left out.
 ///
 /// # Errors
 /// If a startup or the avoidance is unknown, a run fails, or a controller in a library breaks a rule.
@@ -153,7 +158,7 @@ pub fn run(
     settings: &Settings,
     engine: &dyn Engine,
     stop: &(dyn Fn() -> bool + Sync),
-    mut progress: impl FnMut(&Scenario),
+    mut progress: impl FnMut(&Scenario, usize, usize),
 ) -> Result<Report, SuiteError> {
     let mut report = Report::new(suite, settings, engine.name());
     let mut studies = Vec::new();
@@ -165,19 +170,30 @@ pub fn run(
         match engine
             .study(&s.text(&settings.startups, &settings.avoidance, settings.seed, settings.runs), None)
         {
-            Ok(study) => studies.push((s, study)),
+            Ok(study) => {
+                report.stack = engine.stack(&study);
+                studies.push((s, study));
+            }
             Err(EngineError::Refused(why)) => {
                 report.left_out.push(LeftOut { scenario: s.name.clone(), why: why.why });
             }
             Err(why) => return Err(s.failed(why)),
         }
     }
-    for (scenario, study) in studies {
-        progress(scenario);
+    for (i, (scenario, study)) in studies.iter().enumerate() {
+        progress(scenario, i, studies.len());
         let fixed = settings.runs.is_some() || engine.is_real_clock();
         let most = if fixed { study.runs } else { study.runs * MORE_RUNS };
         let mut tally = Tally::default();
-        let entries = judged(engine, scenario, &study, &settings.startups, most, stop, &mut tally)?;
+        let entries = match judged(engine, scenario, study, &settings.startups, most, stop, &mut tally) {
+            Err(SuiteError::Study { why, .. }) if matches!(*why, EngineError::Stopped) => {
+                let rest = studies[i..].iter().map(|(s, _)| s.name.clone());
+                let why = "interrupted before it was finished";
+                report.left_out.extend(rest.map(|scenario| LeftOut { scenario, why: why.into() }));
+                break;
+            }
+            entries => entries?,
+        };
         report.entries.extend(entries);
         if tally.invalid > 0 {
             let Tally { runs, invalid } = tally;
@@ -285,7 +301,11 @@ pub fn run_stack(
     stack: &mut dyn Stack,
     mut progress: impl FnMut(&Scenario),
 ) -> Result<Report, SuiteError> {
-    let mut report = Report { avoidance: String::new(), ..Report::new(suite, settings, &stack.engine()) };
+    let mut report = Report {
+        avoidance: String::new(),
+        stack: stack.engine(),
+        ..Report::new(suite, settings, &stack.engine())
+    };
     for scenario in &suite.scenarios {
         let study = study_of(scenario, &[], settings)?;
         if let Some(why) = stack.unable(&study) {
@@ -334,7 +354,12 @@ fn observed(
     let of = |contender: usize| runs.clone().map(move |run| Job { contender, run });
     let jobs: Vec<Job> = (0..wanted.len()).filter(|i| wanted[*i] && same(*i) == *i).flat_map(of).collect();
     let mut all = vec![Vec::new(); wanted.len()];
-    let run = |job: Job| engine.run(study, job, &Watched { stop, ..Watched::samples(Sampling::Off) });
+    let run = |job: Job| {
+        if stop() {
+            return Err(EngineError::Stopped);
+        }
+        engine.run(study, job, &Watched { stop, ..Watched::samples(Sampling::Off) })
+    };
     run_jobs(engine, &jobs, run, |outcome| {
         let outcome = outcome?;
         if let Some(why) = outcome.measured.broken {

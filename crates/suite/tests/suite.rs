@@ -6,9 +6,10 @@ use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
-use slowstart_suite::run::{Settings, run};
-use slowstart_suite::scenario::Suite;
+use slowstart_suite::run::{LeftOut, Settings, run};
+use slowstart_suite::scenario::{Reference, Scenario, Suite};
 use slowstart_suite::{Report, baseline, report};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn few() -> Suite {
     let mut suite = Suite::built_in();
@@ -26,7 +27,7 @@ fn settings(startups: &[&str]) -> Settings {
 }
 
 fn report_of(startups: &[&str]) -> Report {
-    run(&few(), &settings(startups), &Simulator, &|| false, |_| ()).expect("it runs")
+    run(&few(), &settings(startups), &Simulator, &|| false, |_, _, _| ()).expect("it runs")
 }
 
 #[test]
@@ -91,13 +92,13 @@ fn a_baseline_tells_what_became_worse() {
     );
 }
 
-/// The simulator, with a first run of each contender that was released too late.
+/// The simulator, with outcomes that are then changed.
 #[derive(Debug)]
-struct LateOnce;
+struct Changed(fn(&mut Outcome));
 
-impl Engine for LateOnce {
+impl Engine for Changed {
     fn name(&self) -> &'static str {
-        "late"
+        "changed"
     }
     fn lacks(&self, part: Part) -> Option<Lack> {
         Simulator.lacks(part)
@@ -113,7 +114,7 @@ impl Engine for LateOnce {
     }
     fn run(&self, study: &Study, job: Job, watched: &Watched<'_>) -> Result<Outcome, EngineError> {
         let mut outcome = Simulator.run(study, job, watched)?;
-        outcome.row.caveats.extend((job.run == 0).then(|| INVALID.into()));
+        (self.0)(&mut outcome);
         Ok(outcome)
     }
     fn capture(&self, study: &Study, job: Job) -> Result<Capture, EngineError> {
@@ -126,11 +127,77 @@ impl Engine for LateOnce {
 fn late_runs_are_told() {
     let mut suite = few();
     suite.scenarios.retain(|s| s.name == "short-1MB");
-    let r = run(&suite, &settings(&["search"]), &LateOnce, &|| false, |_| ()).expect("it runs");
+    // A first run of each contender that was released too late.
+    let late = Changed(|outcome| outcome.row.caveats.extend((outcome.job.run == 0).then(|| INVALID.into())));
+    let r = run(&suite, &settings(&["search"]), &late, &|| false, |_, _, _| ()).expect("it runs");
     assert_eq!(r.notes, [format!("short-1MB, 3 of 18 runs: {INVALID}")]);
     assert!(report_of(&["search"]).notes.is_empty());
     // Five of six runs are left, which decide nothing.
     assert!(r.entries.iter().all(|e| e.verdict == Verdict::Undecided), "{:?}", r.entries);
+}
+
+/// Two runs of the startup never complete, and lose nothing.
+#[test]
+fn a_transfer_that_stalls_meets_nothing() {
+    let mut suite = few();
+    suite.scenarios.retain(|s| s.name == "short-1MB");
+    let stalls = Changed(|outcome| {
+        if outcome.job.contender >= Reference::ALL.len() && matches!(outcome.job.run, 1 | 4) {
+            outcome.measured.completed = None;
+            outcome.row.completion_s = None;
+        }
+    });
+    let settings = Settings { runs: None, ..settings(&["search"]) };
+    let r = run(&suite, &settings, &stalls, &|| false, |_, _, _| ()).expect("it runs");
+    let said: Vec<(Verdict, u32, usize)> =
+        r.entries.iter().map(|e| (e.verdict, e.never, e.values.iter().flatten().count())).collect();
+    // More runs would not mend it: they stay as many as the suite states.
+    let n = suite.scenarios[0].study.runs.expect("stated") as usize;
+    assert_eq!(r.entries[0].values.len(), n);
+    assert_eq!(said, [(Verdict::DoesNotMeet, 2, n - 2), (Verdict::Undecided, 2, n - 2)]);
+    // Nor do ten runs of twelve that lose nothing meet a limit of losses.
+    let twelve = Settings { runs: Some(12), ..settings.clone() };
+    let of_twelve = run(&suite, &twelve, &stalls, &|| false, |_, _, _| ()).expect("it runs");
+    assert_eq!(of_twelve.entries[1].verdict, Verdict::Undecided, "{:?}", of_twelve.entries[1]);
+    let table = report::markdown(&suite, &r);
+    let never = format!("never completes in 2 of {n} runs");
+    assert!(table.contains("in 1 scenarios some transfers never complete"), "{table}");
+    assert_eq!(table.matches(&never).count(), 2, "{table}");
+}
+
+/// What is met only since slow start is no better is named, and is not called more than that.
+#[test]
+fn relative_criteria_are_called_so() {
+    let (suite, mut r) = (few(), report_of(&["search"]));
+    let relative = r.entries.iter_mut().find(|e| e.against_default.is_some()).expect("one");
+    (relative.verdict, relative.against_default) = (Verdict::Meets, Some(Verdict::DoesNotMeet));
+    let n = r.entries.iter().filter(|e| e.is_worse_than_default()).count();
+    let table = report::markdown(&suite, &r);
+    assert!(
+        table.contains(&format!("{n} met only against slow start, and worse than today's default (hystart)")),
+        "{table}"
+    );
+    let (_, only) =
+        table.split_once("No worse than slow start, but worse than today's default").expect("a table");
+    assert!(only.contains(": no worse than slow start ("), "{table}");
+    assert!(table.contains("| 5.1.5 Short flows: no worse than slow start |"), "{table}");
+}
+
+/// What is finished when a signal comes is kept, and the rest is named.
+#[test]
+fn a_suite_that_is_stopped_keeps_what_is_finished() {
+    let begun = AtomicUsize::new(0);
+    let stop = || begun.load(Ordering::Relaxed) > 1;
+    let progress = |_: &Scenario, _, _| {
+        begun.fetch_add(1, Ordering::Relaxed);
+    };
+    let whole = report_of(&["search"]);
+    let r = run(&few(), &settings(&["search"]), &Simulator, &stop, progress).expect("it runs");
+    let first = &few().scenarios[0].name;
+    let own: Vec<_> = whole.entries.iter().filter(|e| e.scenario == *first).cloned().collect();
+    assert!(!own.is_empty() && r.entries == own, "{:?}", r.entries);
+    assert_eq!(r.left_out.len(), few().scenarios.len() - 1);
+    assert!(baseline::worse(&whole, &r).is_err(), "it is no baseline of the whole suite");
 }
 
 /// A report whose runs are then changed by hand: what a plugin that stalls, or an older night, would leave.
@@ -149,7 +216,33 @@ fn a_gate_is_never_surer_than_its_runs() {
     let mut open = good.clone();
     open.entries[0].verdict = Verdict::Undecided;
     assert_eq!(worse(&open, &good).expect("comparable").0.len(), 1);
+    // A value by more than a percent, to either side.
+    let shifted = |by: f64, criterion: &str| {
+        let mut r = good.clone();
+        for e in r.entries.iter_mut().filter(|e| e.criterion.contains(criterion)) {
+            e.values.iter_mut().flatten().for_each(|v| *v *= by);
+        }
+        r
+    };
+    let at_least = |r: &Report| {
+        let mut r = r.clone();
+        r.entries.retain(|e| e.criterion.starts_with("completion_s"));
+        r.entries.iter_mut().for_each(|e| e.criterion = "goodput_mbps >= 0.9 standard".into());
+        r
+    };
+    assert!(!worse(&shifted(1.02, "completion_s"), &good).expect("comparable").0.is_empty());
+    assert!(worse(&shifted(0.9, "completion_s"), &good).expect("comparable").0.is_empty());
+    let (less, more) = (shifted(0.9, "completion_s"), shifted(1.1, "completion_s"));
+    assert!(!worse(&at_least(&less), &at_least(&good)).expect("comparable").0.is_empty());
+    assert!(worse(&at_least(&more), &at_least(&good)).expect("comparable").0.is_empty());
     // What is missing cannot be compared.
+    let mut left = good.clone();
+    left.left_out = vec![LeftOut { scenario: "short-1MB".into(), why: "no such part".into() }];
+    assert!(
+        worse(&left, &good)
+            .expect_err("refused")
+            .starts_with("short-1MB: found results, which this run lacks")
+    );
     let mut other = good.clone();
     other.startups = vec!["standard".into()];
     assert!(worse(&good, &other).expect_err("refused").contains("expected search among them"));

@@ -1,10 +1,9 @@
 //! A whole stack in real time: its commands at the two ends of an emulated path.
 #![allow(clippy::disallowed_methods, reason = "a stack runs in real time")]
 
-use super::ended;
 use super::stack::Commands;
 use crate::emulate::{end_server, wait_for_listener};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::tell;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, killpg};
@@ -23,7 +22,7 @@ use slowstart_study::scenario::{CompetingFlow, Study};
 use slowstart_suite::measure::{Measure, Observed};
 use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
-use slowstart_suite::{Report, Suite};
+use slowstart_suite::{Report, Suite, SuiteError};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -410,6 +409,16 @@ fn observed(study: &Study, s: Option<&Seen>, done: bool, size: u64, inside: Insi
     all.set(Measure::OthersDip, others.and_then(|o| o.goodput_dip));
     all.set(Measure::OthersDelay, others.and_then(|o| o.delay_p99_s));
     all
+}
+
+/// The error of a suite that did not finish; a signal is the cause of a run that it stopped.
+fn ended(e: SuiteError, signal: Option<u8>) -> anyhow::Error {
+    match (&e, signal) {
+        (SuiteError::Study { why, .. }, Some(signal)) if matches!(**why, EngineError::Stopped) => {
+            Interrupted { signal, finished: None }.into()
+        }
+        _ => e.into(),
+    }
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ mod stack;
 use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::{refuse_existing, write_new};
 use crate::interrupt::Interrupted;
-use crate::output::{print, wrap};
+use crate::output::{print, progress_of, wrap};
 use crate::study_args;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use slowstart_study::engines::EngineError;
 use slowstart_study::scenario::StudyText;
 use slowstart_study::words;
 use slowstart_suite::run::Settings;
-use slowstart_suite::{Report, Suite, SuiteError, baseline, report};
+use slowstart_suite::scenario::Scenario;
+use slowstart_suite::{Report, Suite, baseline, report};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -60,7 +60,8 @@ struct List {
 ///
 /// The exit status is 1 if a criterion is not met (with `--against-baseline`: if
 /// something became worse), and 2 if the suite could not run or the baseline cannot
-/// be compared. The same seed gives the same report at virtual time.
+/// be compared. The first Ctrl-C prints what is finished, with status 130. The same seed
+/// gives the same report at virtual time.
 ///
 /// Examples:
 ///   slowstart suite run --startup search,hystart++ --html suite.html
@@ -143,8 +144,8 @@ impl List {
 }
 
 impl Run {
-    /// Judges startups on an engine.
-    fn judged(&self, suite: &Suite) -> Result<Report> {
+    /// Judges startups on an engine. A signal leaves out what is not finished.
+    fn judged(&self, suite: &Suite) -> Result<(Report, Option<u8>)> {
         let engine = self.engine.of(&StudyText::default())?;
         let startups = if self.startup.is_empty() {
             engine.startups(&self.avoidance)
@@ -155,8 +156,15 @@ impl Run {
             Settings { startups, avoidance: self.avoidance.clone(), seed: self.seed, runs: self.runs };
         let interrupt = interrupt_of(&*engine)?;
         let stop = || interrupt.signal().is_some();
-        slowstart_suite::run::run(suite, &settings, &*engine, &stop, |_| ())
-            .map_err(|e| ended(e, interrupt.signal()))
+        let bar = progress_of(suite.scenarios.len() as u64, "scenarios");
+        let each = |_: &Scenario, done: usize, of: usize| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        };
+        let report = slowstart_suite::run::run(suite, &settings, &*engine, &stop, each);
+        bar.finish_and_clear();
+        interrupt.stopped();
+        Ok((report?, interrupt.signal()))
     }
 
     fn main(self) -> Result<bool> {
@@ -179,8 +187,8 @@ impl Run {
         for file in self.html.iter().chain(&self.json) {
             refuse_existing(file)?;
         }
-        let report = match self.stack.of()? {
-            Some(commands) => stack::run(&suite, &commands, self.seed, self.runs)?,
+        let (report, signal) = match self.stack.of()? {
+            Some(commands) => (stack::run(&suite, &commands, self.seed, self.runs)?, None),
             None => self.judged(&suite)?,
         };
         print(&report::markdown(&suite, &report))?;
@@ -189,6 +197,11 @@ impl Run {
         }
         if let Some(file) = &self.json {
             write_new(file, &report::json(&report)?).context("--json")?;
+        }
+        if let Some(signal) = signal {
+            let of = suite.scenarios.len();
+            let finished = Some((of - report.left_out.len(), of));
+            return Err(Interrupted { signal, finished }.into());
         }
         let Some(before) = before else { return Ok(report.passed()) };
         let (worse, both) =
@@ -213,17 +226,10 @@ impl Run {
                 e.verdict.word()
             );
         }
+        if before.stack != report.stack && !before.stack.is_empty() {
+            let _ = writeln!(text, "The baseline ran {}, and this run {}.", before.stack, report.stack);
+        }
         print(&text)?;
         Ok(worse.is_empty())
-    }
-}
-
-/// The error of a suite that did not finish; a signal is the cause of a run that it stopped.
-fn ended(e: SuiteError, signal: Option<u8>) -> anyhow::Error {
-    match (&e, signal) {
-        (SuiteError::Study { why, .. }, Some(signal)) if matches!(**why, EngineError::Stopped) => {
-            Interrupted { signal, finished: None }.into()
-        }
-        _ => e.into(),
     }
 }

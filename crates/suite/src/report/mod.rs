@@ -88,3 +88,39 @@ pub const REPORT_SCHEMA: &str = include_str!("../../schema/report.json");
 pub fn json(report: &Report) -> serde_json::Result<String> {
     serde_json::to_string_pretty(report).map(|t| t + "\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(value: f64, limit: f64) -> Entry {
+        Entry {
+            scenario: "geo".into(),
+            section: "7.5".into(),
+            criterion: "completion_s <= 1 standard".into(),
+            startup: "search".into(),
+            verdict: Verdict::DoesNotMeet,
+            value: Some(value),
+            limit: Some(limit),
+            excess: None,
+            runs_to_decide: None,
+            values: vec![Some(value); 6],
+            never: 0,
+            default_value: None,
+            against_default: None,
+        }
+    }
+
+    /// A value above its limit is never printed as equal to it or below it.
+    #[test]
+    fn rounding_does_not_turn_a_value_and_its_limit() {
+        let text = |v: f64, l: f64| value_and_limit(&entry(v, l));
+        assert_eq!(text(12.5, 11.0), ("12.500".into(), "11".into()));
+        assert_eq!(text(100.4, 100.2), ("100.400".into(), "100.200".into()));
+        assert_eq!(text(0.131_64, 0.131_61), ("0.13164".into(), "0.13161".into()));
+        assert_eq!(text(100.6, 101.0), ("100.600".into(), "101.000".into()));
+        assert_eq!(text(3.0, 3.0), ("3".into(), "3".into()));
+        let stalls = Entry { never: 2, ..entry(100.4, 99.6) };
+        assert_eq!(value_and_limit(&stalls).0, "100; never completes in 2 of 6 runs");
+    }
+}
