@@ -1,0 +1,315 @@
+//! `slowstart diff`: two results beside each other.
+
+mod outcome;
+mod read;
+
+use crate::output::{color, print, quiet, width, wrap};
+use crate::printable::printable;
+use crate::table::{Align, Cell, Table, Tone};
+use anyhow::{Result, bail};
+use clap::Args;
+use outcome::{Is, Outcome, middle};
+use serde::Serialize;
+use slowstart_study::record::Row;
+use slowstart_study::stats::{FEWEST_PAIRS, Median};
+use slowstart_study::summary::{Measure, Summary, summarise};
+use slowstart_study::words::{number, signed, spread};
+use std::path::PathBuf;
+
+/// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
+///
+/// Results are matched by path and startup, and their runs by the random seed. B is worse if it certainly
+/// takes longer, does not complete where A does, or loses more packets or waits longer in the queue in more
+/// runs than the other way round. If no runs have the same seeds, the 95 % intervals of the medians are
+/// compared. Time and goodput: differences below the margin are none. Fewer than six valid runs decide
+/// nothing.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  slowstart diff before after
+  slowstart diff simulator/results.jsonl kernel/results.jsonl
+  slowstart diff main branch --json
+
+Exit status: 0 if nothing is worse, 1 if a startup is worse or is only in A (with --any: if anything
+differs), 2 for bad input or if nothing is worse and something cannot be compared.")]
+pub(crate) struct Diff {
+    /// A folder that `--out` wrote, of one path or several, or a file of rows that `--json` printed
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The result to compare with A
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// Differences of less than so many percent are none
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
+    margin: f64,
+    /// Status 1 for any difference: what is better, and what is only in B, too
+    #[arg(long)]
+    any: bool,
+    /// Print a JSON object on a line for each startup of each path, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// The rows of a startup over a path in one result, for JSON.
+#[derive(Serialize)]
+struct Side {
+    runs: usize,
+    /// Runs in which a transfer of a given size did not complete.
+    unfinished: usize,
+    /// The measure: median, lower and upper end of its 95 % interval; null if no run has a value.
+    median: Option<[f64; 3]>,
+}
+
+impl Side {
+    fn of(s: &Summary, by: Measure) -> Self {
+        let median = middle(s, by).map(|m| [m.mid, m.low, m.high]);
+        Self { runs: s.rows.len(), unfinished: s.unfinished(), median }
+    }
+}
+
+/// A startup over a path, for JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    path: &'a str,
+    startup: &'a str,
+    /// What B is: better, worse, no-difference, same, too-few-runs, missing (only in A) or new (only in B).
+    b_is: &'static str,
+    /// What is worse, then what is better.
+    why: Vec<String>,
+    /// What it is by: `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
+    measure: Option<&'static str>,
+    a: Option<Side>,
+    b: Option<Side>,
+    /// Valid runs with the same random seed.
+    pairs: usize,
+    /// The difference of B from A in percent, and its 95 % interval; null where runs do not pair.
+    percent: Option<[f64; 3]>,
+}
+
+/// The name of a measure in JSON.
+const fn key(by: Measure) -> &'static str {
+    match by {
+        Measure::Time10MB => "time_to_10mb_s",
+        Measure::Completion => "completion_s",
+        _ => "goodput_mbps",
+    }
+}
+
+/// The rows of each path, in order of first appearance.
+fn by_path(rows: Vec<Row>) -> Vec<(String, Vec<Row>)> {
+    let mut all: Vec<(String, Vec<Row>)> = Vec::new();
+    for row in rows {
+        match all.iter_mut().find(|(path, _)| *path == row.path) {
+            Some((_, rows)) => rows.push(row),
+            None => all.push((row.path.clone(), vec![row])),
+        }
+    }
+    all
+}
+
+/// How many startups of all paths are what.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Count {
+    compared: usize,
+    better: usize,
+    worse: usize,
+    too_few: usize,
+    missing: usize,
+    new: usize,
+}
+
+impl Count {
+    fn add(&mut self, is: Is) {
+        self.compared += 1;
+        self.better += usize::from(is == Is::Better);
+        self.worse += usize::from(is == Is::Worse);
+        self.too_few += usize::from(is == Is::TooFew);
+    }
+
+    fn sentence(&self) -> String {
+        let mut parts =
+            vec![format!("{} of {} startups and paths are worse in B", self.worse, self.compared)];
+        for (n, what) in [
+            (self.better, "better"),
+            (self.too_few, "not compared, with too few runs"),
+            (self.missing, "only in A"),
+            (self.new, "only in B"),
+        ] {
+            parts.extend((n > 0).then(|| format!("{n} {what}")));
+        }
+        parts.join("; ") + "."
+    }
+}
+
+fn exit(s: &Summary) -> &'static str {
+    s.classes().first().map_or("-", |(c, _)| c.how())
+}
+
+fn cells(a: &Summary, b: &Summary, o: &Outcome) -> Vec<Cell> {
+    let typical = |s: &Summary| -> String {
+        middle(s, o.by).map_or("-".into(), |median| {
+            let shown = spread(&median);
+            shown.range.map_or(shown.mid.clone(), |r| format!("{} ({r})", shown.mid))
+        })
+    };
+    let arrow = |x: String, y: String| if x == y { x } else { format!("{x} -> {y}") };
+    let lost = |s: &Summary| s.lost(|m| spread(m).mid);
+    let percent = o.percent.map_or("-".into(), |m: Median| {
+        let round = |x: f64| signed((x * 10.0).round() / 10.0);
+        if m.low.total_cmp(&m.high).is_eq() {
+            round(m.mid)
+        } else {
+            format!("{} ({} to {})", round(m.mid), round(m.low), round(m.high))
+        }
+    });
+    vec![
+        a.label.clone().into(),
+        if o.by == Measure::Goodput { "Mbit/s" } else { "s" }.into(),
+        typical(a).into(),
+        typical(b).into(),
+        percent.into(),
+        Cell {
+            text: o.words(),
+            tone: match o.is {
+                Is::Better => Tone::Good,
+                Is::Worse => Tone::Bad,
+                _ => Tone::Plain,
+            },
+        },
+        arrow(exit(a).into(), exit(b).into()).into(),
+        arrow(lost(a), lost(b)).into(),
+    ]
+}
+
+fn table(rows: Vec<Vec<Cell>>) -> Table {
+    let headers = ["startup", "", "A", "B", "%", "B is", "exit", "lost"].map(String::from).to_vec();
+    let mut alignments = vec![Align::Left; 8];
+    for right in [2, 3, 4, 7] {
+        alignments[right] = Align::Right;
+    }
+    Table { headers, rows, alignments }
+}
+
+impl Diff {
+    /// True if nothing is worse, or with `--any` if nothing differs.
+    pub(crate) fn main(&self) -> Result<bool> {
+        let (a, b) = (by_path(read::rows(&self.a)?), by_path(read::rows(&self.b)?));
+        let mut count = Count::default();
+        let title = format!("A: {}, B: {}", self.a.display(), self.b.display());
+        self.say(|| wrap(&printable(&title), 2))?;
+        for (path, rows) in &a {
+            let theirs = b.iter().find(|(p, _)| p == path).map_or(&[][..], |(_, rows)| rows);
+            self.path(path, rows, theirs, &mut count)?;
+        }
+        for (path, rows) in b.iter().filter(|(path, _)| !a.iter().any(|(p, _)| p == path)) {
+            self.path(path, &[], rows, &mut count)?;
+        }
+        if !quiet() {
+            self.say(|| {
+                let text = format!(
+                    "\nMedians over runs, and 95 % intervals. %: B against A, run by run; less than {} % is no difference. lost: \
+                     packets, in startup; (2/12): in so many runs. same: every run has the same figures.",
+                    number(100.0 * self.margin)
+                );
+                wrap(&text, 2)
+            })?;
+        }
+        self.say(|| wrap(&format!("\n{}", count.sentence()), 0))?;
+        if count.compared == 0 {
+            bail!("found no startup and path that both have, expected one or more");
+        }
+        let worse = count.worse + count.missing > 0;
+        if worse || self.any && count.better + count.new > 0 {
+            return Ok(false);
+        }
+        if count.too_few > 0 {
+            bail!(
+                "{} of {} cannot be compared: expected {FEWEST_PAIRS} valid runs or more",
+                count.too_few,
+                count.compared
+            );
+        }
+        Ok(true)
+    }
+
+    /// Prints text, unless JSON is printed.
+    fn say(&self, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json { Ok(()) } else { print(&text()) }
+    }
+
+    /// One path: `a` or `b` is empty if the path is in one result only.
+    fn path(&self, path: &str, a: &[Row], b: &[Row], count: &mut Count) -> Result<()> {
+        let (all_a, all_b) = (summarise(a), summarise(b));
+        let find = |all: &'_ [Summary], label: &str| all.iter().position(|s| s.label == label);
+        let (mut lines, mut notes) = (Vec::new(), Vec::new());
+        for x in &all_a {
+            let Some(y) = find(&all_b, &x.label).map(|i| &all_b[i]) else { continue };
+            let outcome = Outcome::new(x, y, self.margin);
+            count.add(outcome.is);
+            self.json(|| Line {
+                path,
+                startup: &x.label,
+                b_is: outcome.is.name(),
+                why: outcome.why.iter().map(|w| w.1.clone()).collect(),
+                measure: Some(key(outcome.by)),
+                a: Some(Side::of(x, outcome.by)),
+                b: Some(Side::of(y, outcome.by)),
+                pairs: outcome.pairs,
+                percent: outcome.percent.map(|m| [m.mid, m.low, m.high]),
+            })?;
+            notes.extend(outcome.note(x, y));
+            lines.push(cells(x, y, &outcome));
+        }
+        for (mine, theirs, name, b_is) in [(&all_a, &all_b, "A", "missing"), (&all_b, &all_a, "B", "new")] {
+            let alone: Vec<&str> =
+                mine.iter().map(|s| s.label.as_str()).filter(|l| find(theirs, l).is_none()).collect();
+            *(if name == "A" { &mut count.missing } else { &mut count.new }) += alone.len();
+            for startup in &alone {
+                let none = || Line {
+                    path,
+                    startup,
+                    b_is,
+                    why: Vec::new(),
+                    measure: None,
+                    a: None,
+                    b: None,
+                    pairs: 0,
+                    percent: None,
+                };
+                self.json(none)?;
+            }
+            notes.extend((!alone.is_empty()).then(|| format!("only in {name}: {}", alone.join(", "))));
+        }
+        let stack = |rows: &[Row]| rows.first().map(|r| format!("{}, {}", r.engine, r.profile));
+        let stacks = match (stack(a), stack(b)) {
+            (Some(x), Some(y)) if x != y => format!("A: {x}; B: {y}"),
+            (x, y) => x.or(y).unwrap_or_default(),
+        };
+        self.say(|| format!("\n{} ({})", printable(path), printable(&stacks)))?;
+        if !lines.is_empty() {
+            self.say(|| table(lines).render(color(), u16::try_from(width()).ok()).trim_end().to_string())?;
+        }
+        notes.iter().try_for_each(|note| self.say(|| wrap(&printable(note), 2)))
+    }
+
+    fn json<'a>(&self, line: impl FnOnce() -> Line<'a>) -> Result<()> {
+        if self.json { print(&serde_json::to_string(&line())?) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worse_or_missing_is_counted() {
+        let mut count = Count::default();
+        for is in [Is::Same, Is::Open, Is::Better, Is::Worse, Is::TooFew] {
+            count.add(is);
+        }
+        count.missing = 2;
+        assert_eq!(
+            count.sentence(),
+            "1 of 5 startups and paths are worse in B; 1 better; 1 not compared, with too few runs; 2 only in A."
+        );
+    }
+}

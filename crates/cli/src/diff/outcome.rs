@@ -1,0 +1,319 @@
+//! What B is against A: one startup over one path in two results.
+
+use slowstart_study::decision::{self, Decision, Figure, LOSS_MARGIN, Terms, is_broken};
+use slowstart_study::price::share;
+use slowstart_study::record::Row;
+use slowstart_study::stats::{FEWEST_PAIRS, Median, median};
+use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::words::{delay, number};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What B is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Is {
+    Better,
+    Worse,
+    /// No difference is certain and beyond the margin.
+    Open,
+    /// Every run that both have has the same figures.
+    Same,
+    /// Fewer than [`FEWEST_PAIRS`] valid runs, and not the same.
+    TooFew,
+}
+
+impl Is {
+    /// The word in JSON.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Open => "no-difference",
+            Self::Same => "same",
+            Self::TooFew => "too-few-runs",
+        }
+    }
+}
+
+/// The comparison of a startup over a path.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub is: Is,
+    /// What it is by: the time to 10 MB, the time to completion, or goodput.
+    pub by: Measure,
+    /// What is worse, then what is better: a word for a table, and a clause.
+    pub why: Vec<(&'static str, String)>,
+    /// The difference of B from A in percent with its interval, over runs in which both have a value; `None`
+    /// where runs do not pair.
+    pub percent: Option<Median>,
+    /// Valid runs with the same random seed.
+    pub pairs: usize,
+}
+
+/// The names of the two results as startups of one decision.
+const NAMES: [&str; 2] = ["A", "B"];
+
+/// The runs of both with seeds that both have, as rows of two startups.
+fn common(a: &Summary, b: &Summary) -> Vec<Row> {
+    let theirs: BTreeSet<u64> = b.rows.iter().map(|r| r.seed).collect();
+    let seeds = a.rows.iter().map(|r| r.seed).filter(|s| theirs.contains(s));
+    let numbers: BTreeMap<u64, u32> = seeds.zip(0..).collect();
+    let of = |s: &Summary, name: &str| -> Vec<Row> {
+        let own = s.rows.iter().filter_map(|r| Some((*r, *numbers.get(&r.seed)?)));
+        own.map(|(r, run)| Row { run, startup: name.into(), params: BTreeMap::new(), ..r.clone() }).collect()
+    };
+    let mut all = of(a, NAMES[0]);
+    all.extend(of(b, NAMES[1]));
+    all
+}
+
+/// True if the runs of both have the same figures, run by run.
+fn same(a: &Summary, b: &Summary) -> bool {
+    let figures = |s: &Summary| -> BTreeMap<u32, _> {
+        let of = |r: &&Row| (r.run, (Measure::ALL.map(|m| m.of(r)), r.class, r.caveats.clone()));
+        s.rows.iter().map(of).collect()
+    };
+    figures(a) == figures(b)
+}
+
+impl Outcome {
+    pub(super) fn new(a: &Summary, b: &Summary, margin: f64) -> Self {
+        let rows = common(a, b);
+        let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
+        let d = Decision::new(&rows, &terms);
+        let find = |name: &str| d.standings.iter().map(|s| &s.summary).find(|s| s.label == name);
+        let mut outcome = match (find(NAMES[0]), find(NAMES[1])) {
+            (Some(x), Some(y)) => Self::paired(&d, x, y),
+            _ => Self::apart(a, b, margin),
+        };
+        if is_broken(b) && !is_broken(a) {
+            outcome.is = Is::Worse;
+            outcome.why.insert(0, ("broke a rule", "broke a rule".into()));
+        }
+        outcome
+    }
+
+    /// Run by run.
+    fn paired(d: &Decision, a: &Summary, b: &Summary) -> Self {
+        let time = d.against(b, Figure::Of(d.by));
+        let completes = d.against(b, Figure::Of(Measure::Completion));
+        let pairs = time.map_or(0, |t| t.runs);
+        let never = time.map_or([0, 0], |t| t.never);
+        let never = if never == [0, 0] { completes.map_or([0, 0], |c| c.never) } else { never };
+        let mut why = Vec::new();
+        let change = time.map_or(decision::Change::TooFew, |t| t.change);
+        if never[0] > never[1] {
+            why.push(("stalls", format!("does not complete in {} in which A does", share(never[0], pairs))));
+        } else if change == decision::Change::Worse && never == [0, 0] {
+            why.push(("slower", "is slower".into()));
+        }
+        for figure in d.costs() {
+            let Some(p) = d.price(b, figure).filter(|p| p.outweighs()) else { continue };
+            why.push(if figure == Figure::Of(Measure::StartupLost) {
+                let text = format!("loses more packets in {}, up to {} more", p.share(), number(p.most));
+                ("loses more", text)
+            } else {
+                let text = format!("waits longer in the queue in {}, up to {}", p.share(), delay(p.most));
+                ("longer queue", text)
+            });
+        }
+        let worse = !why.is_empty();
+        if never[1] > never[0] {
+            why.push(("completes", format!("completes in {} in which A does not", share(never[1], pairs))));
+        } else if change == decision::Change::Better && never == [0, 0] {
+            why.push(("faster", "is faster".into()));
+        }
+        let fewer = d.against(b, Figure::Of(Measure::StartupLost));
+        if fewer.is_some_and(|x| x.change == decision::Change::Better) {
+            why.push(("loses fewer", "loses fewer packets".into()));
+        }
+        let is = match change {
+            _ if same(a, b) => Is::Same,
+            decision::Change::TooFew => Is::TooFew,
+            _ if worse => Is::Worse,
+            _ if !why.is_empty() => Is::Better,
+            _ => Is::Open,
+        };
+        if matches!(is, Is::Same | Is::TooFew) {
+            why.clear();
+        }
+        let percent = time.map(|t| t.median).filter(|m| m.mid.is_finite());
+        Self { is, by: d.by, why, percent, pairs }
+    }
+
+    /// By intervals of each, where no run has the seed of another.
+    fn apart(a: &Summary, b: &Summary, margin: f64) -> Self {
+        let sized = [a, b].iter().any(|s| s.rows.iter().any(|r| r.completion_s.is_some()));
+        let by = if sized { Measure::Completion } else { Measure::Goodput };
+        let of = |s: &Summary, m: Measure| s.typical(m).map(|(middle, _)| middle);
+        let order = |m: Measure, beyond: &dyn Fn(f64, f64) -> bool| {
+            let (x, y) = of(a, m).zip(of(b, m))?;
+            y.compare(&x).filter(|_| beyond(x.mid, y.mid))
+        };
+        let mut why = Vec::new();
+        let (never_a, never_b) = (a.unfinished(), b.unfinished());
+        let time = order(by, &|x, y| (y / x - 1.0).abs() >= margin);
+        let slower = if by == Measure::Goodput { Ordering::Less } else { Ordering::Greater };
+        let lost = order(Measure::StartupLost, &|x, y| (y - x).abs() > LOSS_MARGIN);
+        if never_b > 0 && never_a == 0 {
+            let of = share(never_b, b.rows.len());
+            why.push(("stalls", format!("does not complete in {of}, where A completes in all")));
+        } else if time == Some(slower) && never_b >= never_a {
+            why.push(("slower", "is slower".to_string()));
+        }
+        if lost == Some(Ordering::Greater) {
+            why.push(("loses more", "loses more packets".into()));
+        }
+        let worse = !why.is_empty();
+        if time == Some(slower.reverse()) && never_b == 0 {
+            why.push(("faster", "is faster".into()));
+        }
+        if lost == Some(Ordering::Less) && never_b == 0 {
+            why.push(("loses fewer", "loses fewer packets".into()));
+        }
+        let is = if a.rows.len().min(b.rows.len()) < FEWEST_PAIRS {
+            why.clear();
+            Is::TooFew
+        } else if worse {
+            Is::Worse
+        } else if why.is_empty() {
+            Is::Open
+        } else {
+            Is::Better
+        };
+        Self { is, by, why, percent: None, pairs: 0 }
+    }
+
+    /// The words for a table.
+    pub(super) fn words(&self) -> String {
+        match self.is {
+            Is::Same => "same".into(),
+            Is::TooFew => "too few runs".into(),
+            Is::Open => "no difference".into(),
+            Is::Better | Is::Worse => self.why.iter().map(|w| w.0).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// What a reader should know beside the table; nothing if that tells all.
+    pub(super) fn note(&self, a: &Summary, b: &Summary) -> Option<String> {
+        let head = match self.is {
+            Is::Worse => {
+                format!("{} {}", b.label, self.why.iter().map(|w| &*w.1).collect::<Vec<_>>().join(", "))
+            }
+            Is::TooFew => {
+                let runs = if self.pairs > 0 { self.pairs } else { a.rows.len().min(b.rows.len()) };
+                format!("{}: {runs} valid runs, where a comparison takes {FEWEST_PAIRS} or more", b.label)
+            }
+            _ => b.label.clone(),
+        };
+        let mut parts = vec![head];
+        if a.rows.len() != b.rows.len() && self.pairs > 0 {
+            let [x, y] = [a, b].map(|s| s.rows.len());
+            parts.push(format!("compared over the {} runs that both have, of {x} and {y}", self.pairs));
+        }
+        parts.extend(is_broken(a).then(|| "A broke a rule".to_string()));
+        let says = matches!(self.is, Is::Worse | Is::TooFew) || parts.len() > 1;
+        says.then(|| parts.join("; "))
+    }
+}
+
+/// The median of a measure with its interval, over the runs that have it.
+pub(super) fn middle(s: &Summary, m: Measure) -> Option<Median> {
+    median(&s.rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::tests::row;
+    use slowstart_study::measured::{BROKEN, INVALID};
+    use slowstart_study::summary::summarise;
+
+    fn of(times: [f64; 2], runs: u32) -> Vec<Row> {
+        let one = |run: u32| Row {
+            run,
+            seed: 100 + u64::from(run),
+            startup_lost_packets: Some(0),
+            ..row("search", Some(times[run as usize % 2]))
+        };
+        (0..runs).map(one).collect()
+    }
+
+    fn outcome(a: &[Row], b: &[Row]) -> Outcome {
+        Outcome::new(&summarise(a)[0], &summarise(b)[0], 0.03)
+    }
+
+    fn is(a: &[Row], b: &[Row]) -> (Is, String) {
+        let o = outcome(a, b);
+        (o.is, o.words())
+    }
+
+    fn never(mut rows: Vec<Row>, runs: &[usize]) -> Vec<Row> {
+        for i in runs {
+            rows[*i].completion_s = None;
+            rows[*i].time_to_bytes_s.values_mut().for_each(|t| *t = None);
+        }
+        rows
+    }
+
+    #[test]
+    fn a_difference_is_certain_and_beyond_the_margin() {
+        let (a, near, far) = (of([7.0, 7.2], 6), of([7.1, 7.3], 6), of([9.0, 9.2], 6));
+        assert_eq!(is(&a, &a), (Is::Same, "same".into()));
+        assert_eq!(is(&a, &near), (Is::Open, "no difference".into()));
+        assert_eq!(is(&a, &far), (Is::Worse, "slower".into()));
+        assert_eq!(is(&far, &a), (Is::Better, "faster".into()));
+        assert_eq!(is(&a[..5], &far[..5]).0, Is::TooFew);
+        assert_eq!(is(&a[..5], &a[..5]).0, Is::Same);
+    }
+
+    /// 2 of 12 runs never complete; the other ten are 29 % faster.
+    #[test]
+    fn what_never_completes_is_worse_than_any_time() {
+        let (a, fast) = (of([7.0, 7.2], 12), never(of([5.0, 5.1], 12), &[3, 8]));
+        let o = outcome(&a, &fast);
+        assert_eq!((o.is, o.words().as_str()), (Is::Worse, "stalls"));
+        assert_eq!(o.why[0].1, "does not complete in 2 of 12 runs in which A does");
+        assert_eq!(is(&fast, &a).0, Is::Better);
+        // Most runs of A have no time either, so that goodput decides, and a run of B stalls besides.
+        let (a, b) = (never(of([7.0, 7.2], 6), &[0, 1, 2, 3]), never(of([7.0, 7.2], 6), &[0, 1, 2, 3, 4]));
+        assert_eq!(is(&a, &b), (Is::Worse, "stalls".into()));
+        // Without common seeds.
+        let mut other = fast;
+        other.iter_mut().for_each(|r| r.seed += 1000);
+        assert_eq!(is(&of([7.0, 7.2], 12), &other), (Is::Worse, "stalls".into()));
+    }
+
+    /// A third of the runs lose 3,000 packets, so that the median tells nothing.
+    #[test]
+    fn a_mixture_of_losses_is_worse() {
+        let a = of([7.0, 7.2], 30);
+        let mut b = of([6.0, 6.2], 30);
+        b[..10].iter_mut().for_each(|r| r.startup_lost_packets = Some(3000));
+        let o = outcome(&a, &b);
+        assert_eq!((o.is, o.words().as_str()), (Is::Worse, "loses more, faster"));
+        assert_eq!(o.why[0].1, "loses more packets in 10 of 30 runs, up to 3,000 more");
+    }
+
+    #[test]
+    fn unequal_numbers_compare_the_runs_that_both_have() {
+        let (a, b) = (of([7.0, 7.2], 12), of([9.0, 9.2], 6));
+        let o = outcome(&a, &b);
+        assert_eq!((o.is, o.pairs), (Is::Worse, 6));
+        let note = o.note(&summarise(&a)[0], &summarise(&b)[0]).expect("a note");
+        assert_eq!(note, "search is slower; compared over the 6 runs that both have, of 12 and 6");
+        assert_eq!(is(&a, &a[..6]).0, Is::Same);
+    }
+
+    #[test]
+    fn invalid_runs_decide_nothing_and_a_broken_controller_is_worse() {
+        let a = of([7.0, 7.2], 6);
+        let mark = |mut rows: Vec<Row>, why: &str| {
+            rows[0].caveats = vec![why.to_string()];
+            rows
+        };
+        assert_eq!(is(&a, &mark(of([9.0, 9.2], 6), INVALID)).0, Is::TooFew);
+        let broken = mark(of([5.0, 5.2], 6), &format!("{BROKEN}: cwnd 0"));
+        assert_eq!(is(&a, &broken), (Is::Worse, "broke a rule, faster".into()));
+    }
+}
