@@ -230,6 +230,30 @@ impl Fleet<'_> {
         self.servers.iter().flat_map(|s| pairs(&s.statistics, measure, arm, with)).collect()
     }
 
+    /// The arms that have no value at all on a server where others have so many that this is no chance, over all
+    /// servers and arms: what never completes is worse than any time. With the server, and the units of others
+    /// that have a value.
+    fn silent(&self, measure: Measure, arms: &[PooledArm], running: &[usize]) -> Vec<(usize, String, u64)> {
+        let alpha = ALPHA / (self.servers.len() * running.len()).max(1) as f64;
+        let shares: f64 = running.iter().map(|i| arms[*i].share).sum();
+        let mut all = Vec::new();
+        for server in &self.servers {
+            let strata = &server.statistics.strata;
+            let units = |arm: usize| -> u64 {
+                let sums = strata.iter().filter_map(|s| s.sums.get(measure.name())?.get(arm));
+                sums.map(Sums::units).sum()
+            };
+            let others: u64 = running.iter().map(|i| units(*i)).sum();
+            for &arm in running.iter().filter(|i| units(**i) == 0) {
+                // That none of so many units fell to it.
+                if libm::pow(1.0 - arms[arm].share / shares, others as f64) < alpha {
+                    all.push((arm, server.name.clone(), others));
+                }
+            }
+        }
+        all
+    }
+
     fn by_server(&self, measure: Measure, arm: usize, with: usize) -> Vec<ServerEffect> {
         let alpha = ALPHA / self.number_of_pairs() / self.servers.len() as f64;
         let of = |(i, server): (usize, &&Server)| {
@@ -343,15 +367,23 @@ pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
     // As on one server, an arm that was ended takes part in no comparison.
     let running: Vec<usize> =
         (0..arms.len()).filter(|i| arms[*i].ended_on.is_empty() && arms[*i].crossed.is_empty()).collect();
-    let (comparisons, beaten) = comparisons(&fleet, &arms, &running, measure);
+    let (comparisons, mut beaten) = comparisons(&fleet, &arms, &running, measure);
+    let silent = fleet.silent(measure, &arms, &running);
+    silent.iter().for_each(|(arm, ..)| beaten[*arm] = true);
     let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
     let names: Vec<&str> = leaders.iter().map(|i| arms[*i].name.as_str()).collect();
     let verdict = if fleet.servers.is_empty() {
         "invalid: on no server have the arms received their shares, so nothing can be compared".to_string()
+    } else if names.is_empty() {
+        "not decided: each arm is worse than another on some server".to_string()
     } else {
         crate::analysis::decided(measure, &names, running.len())
     };
-    let notes = notes(&summaries, &arms, &comparisons);
+    let mut notes = notes(&summaries, &arms, &comparisons);
+    notes.extend(silent.into_iter().map(|(arm, server, others)| {
+        let arm = &arms[arm].name;
+        format!("{server}: no unit of {arm} has a {measure}, and {others} of other arms have: worse than any")
+    }));
     let leaders = names.into_iter().map(str::to_string).collect();
     Ok(Pooled { measure, servers: summaries, arms, comparisons, leaders, verdict, notes })
 }

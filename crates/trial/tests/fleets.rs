@@ -270,3 +270,27 @@ fn folders_that_do_not_belong_together_are_refused() {
         Statistics::parse(&text.replace("\"units\":[", "\"units\":[1,")).expect_err("too many").to_string();
     assert!(e.contains("units: found 3 numbers, expected 2"), "{e}");
 }
+
+/// On one server no connection of an arm completes: it is not better, however fast it is elsewhere.
+#[test]
+fn an_arm_that_never_completes_on_a_server_is_worse_than_any_time() {
+    let of = |name: &str, seed: u64, completes: bool| {
+        let plan = plan(&TWO, seed);
+        let mut r = Stream::named(seed, name);
+        let mut trial = Trial::new(plan.clone(), Measure::TimeLast, Stratify::default(), Vec::new(), false);
+        let truth = Truth { time: 0.3, retrans: 1.0 };
+        for key in 0..1000 {
+            let mut o = outcome(&mut r, &plan, key, kinds(truth)[0]);
+            o.last_s = o.last_s.filter(|_| completes || o.arm == 0);
+            trial.put(key, o, true);
+        }
+        let statistics = trial.statistics(&format!("{seed:016x}"), "6.18", 1.0, 0);
+        Server { name: name.to_string(), statistics }
+    };
+    let p = pool(&[of("a", 1, true), of("b", 2, true)]).expect("one plan");
+    assert_eq!(p.leaders, ["ours"], "{}", p.verdict);
+    let p = pool(&[of("a", 1, true), of("b", 2, false)]).expect("one plan");
+    assert!(!p.leaders.contains(&"ours".to_string()), "{}", p.verdict);
+    let notes = p.notes.join("\n");
+    assert!(notes.contains("b: no unit of ours has a time-last, and "), "{notes}");
+}
