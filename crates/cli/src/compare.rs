@@ -204,9 +204,9 @@ impl Compare {
             let (text, legend, verdict) =
                 paths_summary::render(&results, &view, &terms, output::color(), output::width());
             print(text.trim_end())?;
-            print_legend(&legend)?;
+            print_legend(paths_summary::BRIEF.to_string(), || legend)?;
             print("")?;
-            print(&output::wrap(&printable(&verdict), 0))?;
+            output::print_verdict(&printable(&verdict))?;
         }
         check_finished(interrupt, done, of)
     }

@@ -324,6 +324,14 @@ impl<'d, 'a> Comparison<'d, 'a> {
         (!all.is_empty()).then(|| format!("{}.", all.join("; ")))
     }
 
+    /// The legend in two lines of a narrow terminal.
+    pub(crate) fn brief(&self) -> String {
+        let base = self.decision.baseline().map_or("", |b| &b.summary.label);
+        format!(
+            "*: nothing beats it. Times: against {base}, run by run; ?: not shown. lost: packets, in startup. -v explains all."
+        )
+    }
+
     /// What the table means, one note a line.
     pub(crate) fn legend(&self, view: &View, left_out: &[String], width: usize) -> Vec<String> {
         let d = self.decision;

@@ -350,11 +350,10 @@ impl How {
         comparison.harm_left_out =
             harm.is_empty() && rows.iter().all(|r| r.engine == "sim" && r.others.is_none());
         print(&output::wrap(&printable(title), 2))?;
-        print(&output::wrap(&printable(&verdict(&decision)), 0))?;
         print("")?;
         let (text, left_out) = comparison.render(&view, color, width);
         print(text.trim_end())?;
-        print_legend(&comparison.legend(&view, &left_out, width))?;
+        print_legend(comparison.brief(), || comparison.legend(&view, &left_out, width))?;
         if let Some(others) = comparison.others(color, width) {
             print("")?;
             print(others.trim_end())?;
@@ -367,7 +366,8 @@ impl How {
                 print(&output::wrap(&format!("note: {caveat}"), 2))?;
             }
         }
-        Ok(())
+        print("")?;
+        output::print_verdict(&printable(&verdict(&decision)))
     }
 }
 
@@ -380,12 +380,15 @@ fn unmeasured(engine: &dyn Engine, study: &Study) -> Option<&'static str> {
     }
 }
 
-/// Prints a legend, unless --quiet was given.
-pub(crate) fn print_legend(legend: &[String]) -> Result<()> {
-    if !output::quiet() {
-        legend.iter().try_for_each(|line| print(&output::wrap(line, 2)))?;
+/// Prints a legend, unless --quiet was given; on a terminal its short form.
+pub(crate) fn print_legend(brief: String, whole: impl FnOnce() -> Vec<String>) -> Result<()> {
+    if output::quiet() {
+        return Ok(());
     }
-    Ok(())
+    if output::brief() {
+        return print(&output::wrap(&brief, 2));
+    }
+    whole().iter().try_for_each(|line| print(&output::wrap(line, 2)))
 }
 
 /// Fails if `rows` are not those of the first jobs.

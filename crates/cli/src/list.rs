@@ -1,7 +1,8 @@
 //! `slowstart list`: the names that other commands take.
 
-use crate::output::{print, wrap};
-use anyhow::Result;
+use crate::output::{print, width, wrap};
+use crate::paths_summary::COMMON;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use slowstart::avoidance;
@@ -9,8 +10,11 @@ use slowstart::param::ParamValue;
 use slowstart::registry;
 use slowstart::startup::not_implemented::NOT_IMPLEMENTED;
 use slowstart_engines::ENGINES;
+use slowstart_report::study::shown;
 use slowstart_sim::path::{PATH_KEYS, PathSpec};
+use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::profile::{Knob, Profile};
+use slowstart_study::decision::CHOSEN;
 use slowstart_study::record::Param;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -19,11 +23,15 @@ use std::io::{self, IsTerminal};
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart list startups
+  slowstart list startups search hystart   what these do, from which source, and their parameters
   slowstart list path-keys
   slowstart list --json | jq '.startups[].name'")]
 pub(crate) struct List {
     /// Only one kind of names
     what: Option<Kind>,
+    /// Only these names, with all that there is to know of them
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Also list the startups that are not implemented because their specification is incomplete
     #[arg(long)]
     all: bool,
@@ -96,6 +104,9 @@ struct Entry {
     /// The paper, RFC, draft or measurement it follows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<String>,
+    /// True if `slowstart compare` takes it where none is named.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_default: bool,
     /// Parameters and their values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     params: BTreeMap<&'static str, Param>,
@@ -116,6 +127,7 @@ impl Entry {
             name,
             about: about.into(),
             sources: Vec::new(),
+            is_default: false,
             params: BTreeMap::new(),
             expects: None,
             is_reconstructed: false,
@@ -165,7 +177,8 @@ fn entries(kind: Kind) -> Vec<Entry> {
                 let entry = Entry::new(e.name, e.about)
                     .with_source(e.source)
                     .with_params(|put| e.algorithm.each_param(put));
-                Entry { is_reconstructed: e.is_reconstructed, ..entry }
+                let is_default = CHOSEN.contains(&e.name);
+                Entry { is_reconstructed: e.is_reconstructed, is_default, ..entry }
             })
             .collect(),
         Kind::Avoidances => avoidance::REGISTRY
@@ -178,7 +191,10 @@ fn entries(kind: Kind) -> Vec<Entry> {
             .collect(),
         Kind::Paths => PathSpec::builtins()
             .iter()
-            .map(|p| Entry { sources: p.sources.clone(), ..Entry::new(p.name, p.about.as_str()) })
+            .map(|p| {
+                let is_default = COMMON.contains(&p.name);
+                Entry { sources: p.sources.clone(), is_default, ..Entry::new(p.name, p.about.as_str()) }
+            })
             .collect(),
         Kind::PathKeys => PATH_KEYS
             .iter()
@@ -227,18 +243,88 @@ fn show(heading: &str, list: &[Entry]) -> Result<()> {
     Ok(())
 }
 
+/// Prints a line; on a terminal, as much of it as there is room for.
+fn line(text: &str) -> Result<()> {
+    let room = if io::stdout().is_terminal() { width() } else { usize::MAX };
+    if text.chars().count() <= room {
+        return print(text.trim_end());
+    }
+    print(&(text.chars().take(room - 1).collect::<String>().trim_end().to_string() + "…"))
+}
+
+/// Startups, a line each.
+fn brief(list: &[Entry]) -> Result<()> {
+    print(&format!("{}; * compared by default", Kind::Startups.heading()))?;
+    let names = list.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    for e in list {
+        let mark = if e.is_default { '*' } else { ' ' };
+        line(&format!("  {:<names$} {mark} {} ({})", e.name, e.about, e.sources.join("; ")))?;
+    }
+    line("`slowstart list startups NAME` shows the parameters and their values.")
+}
+
+/// Seeds of which the values of an ensemble are shown.
+const DRAWN: u64 = 30;
+
+/// Paths, a line each: rate, RTT and queue first, by which one chooses.
+fn brief_paths(list: &[Entry]) -> Result<()> {
+    let seeds: Vec<u64> = (0..DRAWN).collect();
+    let row = |e: &Entry| -> Result<Vec<String>> {
+        let of = shown(&PathSpec::load(e.name, None)?, &seeds);
+        let mark = if e.is_default { " *" } else { "" };
+        Ok(vec![
+            format!("{}{mark}", e.name),
+            of.rate,
+            of.rtt,
+            of.queue.unwrap_or_else(|| "no limit".into()),
+            e.about.clone(),
+        ])
+    };
+    let rows = list.iter().map(row).collect::<Result<Vec<_>>>()?;
+    let headers = ["path", "rate", "RTT", "queue", "what it is"].map(String::from).to_vec();
+    let wide =
+        |i: usize| rows.iter().map(|r| r[i].chars().count()).chain([headers[i].len()]).max().unwrap_or(0);
+    let widths: [usize; 4] = std::array::from_fn(wide);
+    print("paths; * compared by default")?;
+    for r in std::iter::once(&headers).chain(&rows) {
+        let cells = r.iter().zip(widths).map(|(cell, w)| format!("{cell:<w$}"));
+        line(&format!("  {}  {}", cells.collect::<Vec<_>>().join("  "), r[4]))?;
+    }
+    line("`slowstart list paths NAME` shows the sources.")
+}
+
 impl List {
     pub(crate) fn main(&self) -> Result<()> {
-        let kinds = Kind::ALL.into_iter().filter(|k| self.what.is_none_or(|only| only == *k));
+        let kinds: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|k| self.what.is_none_or(|only| only == *k)).collect();
+        if let (Some(kind), false) = (self.what, self.names.is_empty()) {
+            let all = entries(kind);
+            let known: Vec<&str> = all.iter().map(|e| e.name).collect();
+            if let Some(unknown) = self.names.iter().find(|n| !known.contains(&n.as_str())) {
+                let hint = did_you_mean(unknown, &known);
+                bail!("{}: found {unknown:?}{hint}, expected names that `slowstart list` shows", kind.name());
+            }
+            let some: Vec<Entry> =
+                all.into_iter().filter(|e| self.names.iter().any(|n| n == e.name)).collect();
+            if self.json {
+                return print(&serde_json::to_string_pretty(&BTreeMap::from([(kind.name(), some)]))?);
+            }
+            return show(kind.heading(), &some);
+        }
         if self.json {
-            let mut all: BTreeMap<&str, Vec<Entry>> = kinds.map(|k| (k.name(), entries(k))).collect();
+            let mut all: BTreeMap<&str, Vec<Entry>> =
+                kinds.into_iter().map(|k| (k.name(), entries(k))).collect();
             if self.all {
                 all.insert("not_implemented", not_implemented());
             }
             return print(&serde_json::to_string_pretty(&all)?);
         }
         for kind in kinds {
-            show(kind.heading(), &entries(kind))?;
+            match kind {
+                Kind::Startups => brief(&entries(kind))?,
+                Kind::Paths => brief_paths(&entries(kind))?,
+                _ => show(kind.heading(), &entries(kind))?,
+            }
             if kind == Kind::Startups && self.all {
                 show("Not implemented: the specification is incomplete.", &not_implemented())?;
             }

@@ -84,7 +84,7 @@ const STYLES: Styles = Styles::plain()
 #[derive(Parser)]
 #[command(
     name = "slowstart",
-    version,
+    version = env!("SLOWSTART_VERSION"),
     max_term_width = 100,
     styles = STYLES,
     after_help = "Examples:
@@ -104,6 +104,9 @@ struct Args {
     /// Print results and errors only: no progress bar, legend or notes
     #[arg(long, short, global = true, help_heading = "Global options")]
     quiet: bool,
+    /// Explain everything below a table, also on a terminal, where two lines are the default
+    #[arg(long, short, global = true, conflicts_with = "quiet", help_heading = "Global options")]
+    verbose: bool,
     /// Number of runs at a time [default: one for each processor]. Results do not depend on it
     #[arg(long, short, global = true, value_name = "N", help_heading = "Global options",
         value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -139,7 +142,7 @@ fn main() -> ExitCode {
         return status;
     }
     let args = Args::parse();
-    output::configure(output::Settings { color: args.color, quiet: args.quiet });
+    output::configure(output::Settings { color: args.color, quiet: args.quiet, verbose: args.verbose });
     end(run(args))
 }
 
@@ -153,7 +156,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Sweep(s) => s.main().map(|()| true),
         Command::Explain(e) => e.main().map(|()| true),
         Command::Diff(d) => d.main(),
-        Command::League(l) => l.main().map(|()| true),
+        Command::League(l) => l.main(),
         Command::Replay(r) => r.main().map(|()| true),
         Command::Advise(a) => a.main().map(|()| true),
         Command::Fit(f) => f.main().map(|()| true),

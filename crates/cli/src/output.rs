@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub color: ColorChoice,
     /// Whether the progress bar, legends and notes are left out.
     pub quiet: bool,
+    /// Whether legends are whole on a terminal too.
+    pub verbose: bool,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -30,12 +32,28 @@ pub(crate) fn configure(settings: Settings) {
 }
 
 fn settings() -> Settings {
-    *SETTINGS.get().unwrap_or(&Settings { color: ColorChoice::Auto, quiet: false })
+    *SETTINGS.get().unwrap_or(&Settings { color: ColorChoice::Auto, quiet: false, verbose: false })
 }
 
 /// True if only results and errors are printed.
 pub(crate) fn quiet() -> bool {
     settings().quiet
+}
+
+/// True if a legend is short: on a terminal, which shows the end of what is printed.
+pub(crate) fn brief() -> bool {
+    io::stdout().is_terminal() && !settings().verbose
+}
+
+/// Prints a verdict, in bold if standard output takes that.
+pub(crate) fn print_verdict(text: &str) -> Result<()> {
+    let text = wrap(text, 0);
+    if !color() {
+        return print(&text);
+    }
+    // Line by line, so that a pager keeps it.
+    let bold: Vec<String> = text.lines().map(|l| format!("\x1b[1m{l}\x1b[0m")).collect();
+    print(&bold.join("\n"))
 }
 
 /// True if standard output takes escape sequences for bold text. `NO_COLOR` counts if it is not empty

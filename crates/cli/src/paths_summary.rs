@@ -17,6 +17,10 @@ use slowstart_study::words::{RECONSTRUCTED, list, marked, number, signed};
 pub(crate) const COMMON: [&str; 7] =
     ["geo", "leo", "lte", "wifi-weak", "cable", "transatlantic", "rate=20Mbit rtt=80ms queue=1bdp"];
 
+/// The legend in two lines of a narrow terminal.
+pub(crate) const BRIEF: &str = "Against the first line, run by run; ?: not shown by these runs. lost: packets, in startup; 0 (10/30): in so many \
+     runs. -v explains all.";
+
 /// The rows of one path.
 pub(crate) struct PathResult {
     /// The path's name, as the tables show it.

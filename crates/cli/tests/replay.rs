@@ -48,7 +48,7 @@ const SHOWN: [(&str, usize); 6] = [
     ("research", 1),
 ];
 
-/// Stands for the lines from "Difference from" on.
+/// Stands for the lines from "Difference from" to the verdict.
 const LEFT_OUT: &str = "...\n";
 
 /// Each command of these guides with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs
@@ -76,9 +76,10 @@ fn outputs_are_real(file: &Path, least: usize) {
         assert!(words[0] == "slowstart" && out.status.success(), "{command}: {}", text(&out.stderr));
         let mut printed = text(&out.stdout);
         // A page may leave out what explains a table, where another explains it.
-        if shown.ends_with(LEFT_OUT) {
-            let end = printed.find("\nDifference from ").expect("what explains the table") + 1;
-            printed.replace_range(end.., LEFT_OUT);
+        if shown.contains(LEFT_OUT) {
+            let from = printed.find("\nDifference from ").expect("what explains the table") + 1;
+            let verdict = printed.rfind("\n\n").expect("a paragraph") + 1;
+            printed.replace_range(from..verdict, LEFT_OUT);
         }
         write!(written, "```text\n{printed}```\n").expect("a String");
         rest = &after[shown.len() + "```\n".len()..];

@@ -22,26 +22,9 @@ pub fn title(study: &Study) -> String {
         Some(bytes) => words::bytes(bytes),
         None => format!("{:.0} s", study.duration.as_secs_f64()),
     };
-    let different = if study.path.is_ensemble() { study.runs.min(MOST_DRAWN) } else { 1 };
-    let drawn: Vec<_> = (0..different).map(|run| study.path.draw(study.run_seed(run))).collect();
-    let span = |of: &dyn Fn(&PathSpec) -> f64, text: &dyn Fn(f64) -> String| {
-        let values: Vec<f64> = drawn.iter().map(|p| of(p)).collect();
-        let [low, high] = [f64::min, f64::max].map(|f| text(values.iter().copied().fold(values[0], f)));
-        let unit = low.find(' ').map_or("", |at| &low[at..]);
-        let short = if high.ends_with(unit) { low.trim_end_matches(unit) } else { &low };
-        if low == high { low } else { format!("{short}..{high}") }
-    };
-    let rate = span(&|p| p.facts().rate.0 as f64, &words::rate);
-    let rtt = span(&|p| p.facts().base_rtt.as_secs_f64() * 1e3, &words::delay);
-    let bdp = span(&|p| p.facts().bdp.0 as f64, &|b| words::bytes(b as u64));
-    let queue = if study.path.facts().buffer.is_none() {
-        "a queue without limit".to_string()
-    } else {
-        let bdps = |p: &PathSpec| {
-            p.most_held().0.saturating_sub(p.facts().bdp.0) as f64 / p.facts().bdp.0.max(1) as f64
-        };
-        format!("a queue of {}", span(&bdps, &|x| format!("{} BDP", words::two_digits(x))))
-    };
+    let seeds: Vec<u64> = (0..study.runs.min(MOST_DRAWN)).map(|run| study.run_seed(run)).collect();
+    let Shown { rate, rtt, bdp, queue } = shown(&study.path, &seeds);
+    let queue = queue.map_or("a queue without limit".to_string(), |q| format!("a queue of {q}"));
     let slots = match study.path.ack_slot() {
         Some(slot) => format!(", ACKs in slots of {}", words::delay(slot.as_secs_f64() * 1e3)),
         None => String::new(),
@@ -55,6 +38,40 @@ pub fn title(study: &Study) -> String {
         "{}: {rate}, {rtt}, BDP {bdp}, {queue}{slots}; {what}, {runs}, {}",
         study.path.name, study.profile_label
     )
+}
+
+/// What decides on a path, as text with units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The mean rate on the wire.
+    pub rate: String,
+    /// The least round-trip time.
+    pub rtt: String,
+    /// Payload that fills the path.
+    pub bdp: String,
+    /// What the queue holds, in BDP; `None` if it has no limit.
+    pub queue: Option<String>,
+}
+
+/// What decides on a path. Of an ensemble, from the least to the greatest value that these seeds, at least
+/// one, draw.
+pub fn shown(path: &PathSpec, seeds: &[u64]) -> Shown {
+    let different = if path.is_ensemble() { seeds.len() } else { 1 };
+    let drawn: Vec<_> = seeds[..different].iter().map(|seed| path.draw(*seed)).collect();
+    let span = |of: &dyn Fn(&PathSpec) -> f64, text: &dyn Fn(f64) -> String| {
+        let values: Vec<f64> = drawn.iter().map(|p| of(p)).collect();
+        let [low, high] = [f64::min, f64::max].map(|f| text(values.iter().copied().fold(values[0], f)));
+        let unit = low.find(' ').map_or("", |at| &low[at..]);
+        let short = if high.ends_with(unit) { low.trim_end_matches(unit) } else { &low };
+        if low == high { low } else { format!("{short}..{high}") }
+    };
+    let rate = span(&|p| p.facts().rate.0 as f64, &words::rate);
+    let rtt = span(&|p| p.facts().base_rtt.as_secs_f64() * 1e3, &words::delay);
+    let bdp = span(&|p| p.facts().bdp.0 as f64, &|b| words::bytes(b as u64));
+    let bdps =
+        |p: &PathSpec| p.most_held().0.saturating_sub(p.facts().bdp.0) as f64 / p.facts().bdp.0.max(1) as f64;
+    let queue = path.facts().buffer.map(|_| span(&bdps, &|x| format!("{} BDP", words::two_digits(x))));
+    Shown { rate, rtt, bdp, queue }
 }
 
 /// Most runs whose paths are drawn for a title.

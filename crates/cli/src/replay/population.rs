@@ -189,12 +189,12 @@ impl Population {
 
     /// A line for the observed exits and one for each startup.
     pub(super) fn table(&self) -> Table {
-        let classes = ExitClass::ALL.map(ExitClass::name);
+        let classes = ExitClass::ALL.map(ExitClass::how);
         let headers: Vec<&str> = std::iter::once("")
             .chain(classes)
             .chain([
-                "better than late",
-                "longer than early",
+                "better than by loss",
+                "longer than too early",
                 "exit (s), median (90 %)",
                 "window, median (90 %)",
             ])
