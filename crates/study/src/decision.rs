@@ -151,7 +151,7 @@ pub struct Standing<'a> {
     /// certainly beat each other in a circle share a rank. `None` if it broke a rule.
     pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
-    /// needs. False for all if there are fewer than [`FEWEST_PAIRS`] runs.
+    /// needs, and it gets there wherever each of them does. False for all if there are fewer than [`FEWEST_PAIRS`] runs.
     pub unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
@@ -292,6 +292,13 @@ impl<'a> Decision<'a> {
         let order = Order::new(all.len(), |i, j| !broken[i] && decision.beats(&all[i], &all[j]));
         let able = |i: usize| !lacks(i) && !broken[i];
         let better = Order::new(all.len(), |i, j| able(i) && able(j) && decision.is_better(&all[i], &all[j]));
+        // A transfer that stalls loses little and waits for nobody: that is no merit.
+        let stalls = |i: usize, j: usize| {
+            let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
+            time.is_some_and(|d| d.never[0] > 0 && d.never[1] == 0)
+        };
+        let left: Vec<bool> =
+            (0..all.len()).map(|i| (0..all.len()).any(|j| able(j) && stalls(i, j))).collect();
         let decides: Vec<bool> = all
             .iter()
             .map(|s| decision.pairs(s, &all[base], Figure::Of(decision.by)).len() >= FEWEST_PAIRS)
@@ -302,7 +309,10 @@ impl<'a> Decision<'a> {
             decision.standings.push(Standing {
                 summary,
                 rank: (!broken[i]).then(|| order.rank(i)),
-                unbeaten: able(i) && decides[i] && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
+                unbeaten: able(i)
+                    && decides[i]
+                    && !left[i]
+                    && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
                 need: needs[i],
             });
         }
@@ -687,6 +697,12 @@ mod tests {
         assert_eq!((time("none").change, time("none").never), (Change::Worse, [12, 0]));
         let places = ["a", "some", "none"].map(|l| (of(l).rank, of(l).unbeaten));
         assert_eq!(places, [(Some(1), true), (Some(2), false), (Some(3), false)]);
+        // What stalls loses less than what does not: that is no merit.
+        let lossy = with(all.clone(), |r| {
+            r.startup_lost_packets = Some(if r.startup == "a" { 170 } else { 0 });
+        });
+        let d = decide(&lossy, "a");
+        assert_eq!(d.standings.iter().map(|s| s.unbeaten).collect::<Vec<_>>(), [true, false, false]);
         // A baseline that completes in no run leaves goodput.
         assert_eq!(decide(&all, "none").by, Measure::Goodput);
         assert!(Decision::new(&[], &Terms::default()).baseline().is_none());

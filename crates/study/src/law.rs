@@ -153,6 +153,8 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
         if by_time && share(&pairs, stalls) > 0.0 {
             prop_assert!(chosen != Some(label), "{label} stalls: {text}");
             prop_assert!(!d.is_better(&s.summary, &d.standings[0].summary), "{label} stalls");
+            let gains = share(&pairs, |a, b| stalls(b, a)) > 0.0;
+            prop_assert!(gains || !s.unbeaten, "{label} stalls: {text}");
         }
         // Every startup that did not complete is named, or counted.
         let unfinished = s.summary.rows.iter().filter(|r| r.completion_s.is_none()).count();
