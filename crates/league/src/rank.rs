@@ -95,7 +95,7 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         rank: (!broken[i]).then(|| order.rank(i)),
         need: needs[i],
         differences: std::array::from_fn(|k| {
-            difference(&all[i][k], &all[base][k], SHOWN[k], terms.margin).filter(|_| i != base)
+            difference(&all[i][k], &all[base][k], SHOWN[k], terms.margin).filter(|_| i != base && !broken[i])
         }),
     };
     order.sorted(base, &lacking, &costs).into_iter().map(place).collect()
