@@ -50,8 +50,10 @@ static void ack(void *c, const struct slowstart_facts *f, const struct slowstart
 {
 	struct judged *j = c;
 #ifdef BREAK
-	if (f->now_ns > 250000000)
+	if (f->now_ns > 250000000) {
 		s->cwnd = 0;
+		return;
+	}
 #endif
 #ifdef STALL
 	if (j->fails && f->now_ns > 250000000) {
