@@ -67,6 +67,16 @@ fn common(a: &Summary, b: &Summary) -> Vec<Row> {
     all
 }
 
+/// The rows without the runs in which only A never completes: that it loses little there is no merit.
+fn where_a_completes(rows: &[Row]) -> Vec<Row> {
+    let never = |name: &str| -> BTreeSet<u32> {
+        let own = rows.iter().filter(|r| r.startup == name && r.size_bytes.is_some());
+        own.filter(|r| r.completion_s.is_none()).map(|r| r.run).collect()
+    };
+    let [a, b] = NAMES.map(never);
+    rows.iter().filter(|r| !a.contains(&r.run) || b.contains(&r.run)).cloned().collect()
+}
+
 /// True if the runs of both have the same figures, run by run.
 fn same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| -> BTreeMap<u32, _> {
@@ -83,7 +93,10 @@ impl Outcome {
         let d = Decision::new(&rows, &terms);
         let find = |name: &str| d.standings.iter().map(|s| &s.summary).find(|s| s.label == name);
         let mut outcome = match (find(NAMES[0]), find(NAMES[1])) {
-            (Some(x), Some(y)) => Self::paired(&d, x, y),
+            (Some(x), Some(y)) => {
+                let completed = where_a_completes(&rows);
+                Self::paired(&d, &Decision::new(&completed, &terms), x, y)
+            }
             _ => Self::apart(a, b, margin),
         };
         if is_broken(b) && !is_broken(a) {
@@ -93,8 +106,8 @@ impl Outcome {
         outcome
     }
 
-    /// Run by run.
-    fn paired(d: &Decision, a: &Summary, b: &Summary) -> Self {
+    /// Run by run; `costs` is over the runs whose losses and queues can be compared.
+    fn paired(d: &Decision, costs: &Decision, a: &Summary, b: &Summary) -> Self {
         let time = d.against(b, Figure::Of(d.by));
         let completes = d.against(b, Figure::Of(Measure::Completion));
         let pairs = time.map_or(0, |t| t.runs);
@@ -107,8 +120,10 @@ impl Outcome {
         } else if change == decision::Change::Worse && never == [0, 0] {
             why.push(("slower", "is slower".into()));
         }
-        for figure in d.costs() {
-            let Some(p) = d.price(b, figure).filter(|p| p.outweighs()) else { continue };
+        let own = costs.standings.iter().map(|s| &s.summary).find(|s| s.label == NAMES[1]);
+        for figure in costs.costs() {
+            let price = own.and_then(|b| costs.price(b, figure));
+            let Some(p) = price.filter(|p| p.outweighs()) else { continue };
             why.push(if figure == Figure::Of(Measure::StartupLost) {
                 let text = format!("loses more packets in {}, up to {} more", p.share(), number(p.most));
                 ("loses more", text)
@@ -123,7 +138,7 @@ impl Outcome {
         } else if change == decision::Change::Better && never == [0, 0] {
             why.push(("faster", "is faster".into()));
         }
-        let fewer = d.against(b, Figure::Of(Measure::StartupLost));
+        let fewer = own.and_then(|b| costs.against(b, Figure::Of(Measure::StartupLost)));
         if fewer.is_some_and(|x| x.change == decision::Change::Better) {
             why.push(("loses fewer", "loses fewer packets".into()));
         }
@@ -275,6 +290,12 @@ mod tests {
         assert_eq!((o.is, o.words().as_str()), (Is::Worse, "stalls"));
         assert_eq!(o.why[0].1, "does not complete in 2 of 12 runs in which A does");
         assert_eq!(is(&fast, &a).0, Is::Better);
+        // What stalls loses little: the other does not lose more for that.
+        let mut lossy = a.clone();
+        lossy.iter_mut().for_each(|r| r.startup_lost_packets = Some(170));
+        let mut stalls = lossy.clone();
+        [3, 8].iter().for_each(|i| stalls[*i].startup_lost_packets = Some(0));
+        assert_eq!(is(&never(stalls, &[3, 8]), &lossy), (Is::Better, "completes".into()));
         // Most runs of A have no time either, so that goodput decides, and a run of B stalls besides.
         let (a, b) = (never(of([7.0, 7.2], 6), &[0, 1, 2, 3]), never(of([7.0, 7.2], 6), &[0, 1, 2, 3, 4]));
         assert_eq!(is(&a, &b), (Is::Worse, "stalls".into()));
