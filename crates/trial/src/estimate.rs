@@ -31,11 +31,6 @@ pub struct Sums {
 pub(crate) type Mean = (f64, f64);
 
 impl Sums {
-    /// Number of units that have a value.
-    pub(crate) const fn units(&self) -> u64 {
-        self.units
-    }
-
     /// Adds one unit, with the sum of its connections' values.
     fn add(&mut self, y: f64, connections: u64) {
         let x = connections as f64;
