@@ -25,8 +25,9 @@ fn main() {
         // All crates: a change of one makes the commit another source.
         println!("cargo::rerun-if-changed=..");
         for file in ["HEAD", "logs/HEAD"] {
-            let path = git(&["rev-parse", "--git-path", file]);
-            path.iter().for_each(|path| println!("cargo::rerun-if-changed={path}"));
+            if let Some(path) = git(&["rev-parse", "--git-path", file]) {
+                println!("cargo::rerun-if-changed={path}");
+            }
         }
     } else {
         println!("cargo::rerun-if-changed=build.rs");
