@@ -369,7 +369,9 @@ pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
         (0..arms.len()).filter(|i| arms[*i].ended_on.is_empty() && arms[*i].crossed.is_empty()).collect();
     let (comparisons, mut beaten) = comparisons(&fleet, &arms, &running, measure);
     let silent = fleet.silent(measure, &arms, &running);
-    silent.iter().for_each(|(arm, ..)| beaten[*arm] = true);
+    for (arm, ..) in &silent {
+        beaten[*arm] = true;
+    }
     let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
     let names: Vec<&str> = leaders.iter().map(|i| arms[*i].name.as_str()).collect();
     let verdict = if fleet.servers.is_empty() {

@@ -294,7 +294,9 @@ mod tests {
         let mut lossy = a.clone();
         lossy.iter_mut().for_each(|r| r.startup_lost_packets = Some(170));
         let mut stalls = lossy.clone();
-        [3, 8].iter().for_each(|i| stalls[*i].startup_lost_packets = Some(0));
+        for run in [3, 8] {
+            stalls[run].startup_lost_packets = Some(0);
+        }
         assert_eq!(is(&never(stalls, &[3, 8]), &lossy), (Is::Better, "completes".into()));
         // Most runs of A have no time either, so that goodput decides, and a run of B stalls besides.
         let (a, b) = (never(of([7.0, 7.2], 6), &[0, 1, 2, 3]), never(of([7.0, 7.2], 6), &[0, 1, 2, 3, 4]));
