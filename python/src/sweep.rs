@@ -169,7 +169,7 @@ pub(crate) fn winners(
         ("over", Kind::Number),
         ("lost", Kind::Number),
     ];
-    let place = |p: &Place| json!({"x": json(&p.x), "y": json(&p.y), "first": p.first().name, "value": p.first().value, "over": p.over(), "lost": p.first().lost});
+    let place = |p: &Place| json!({"x": json(&p.x), "y": json(&p.y), "first": p.first().map(|f| &f.name), "value": p.first().map(|f| f.value), "over": p.over(), "lost": p.first().and_then(|f| f.lost)});
     Table::plain(&columns, places.iter().map(place))
 }
 

@@ -204,7 +204,7 @@ impl Compare {
             let (text, legend, verdict) =
                 paths_summary::render(&results, &view, &terms, output::color(), output::width());
             print(text.trim_end())?;
-            print_legend(paths_summary::BRIEF.to_string(), || legend)?;
+            print_legend(paths_summary::BRIEF, || legend)?;
             print("")?;
             output::print_verdict(&printable(&verdict))?;
         }

@@ -353,7 +353,7 @@ impl How {
         print("")?;
         let (text, left_out) = comparison.render(&view, color, width);
         print(text.trim_end())?;
-        print_legend(comparison.brief(), || comparison.legend(&view, &left_out, width))?;
+        print_legend(&comparison.brief(), || comparison.legend(&view, &left_out, width))?;
         if let Some(others) = comparison.others(color, width) {
             print("")?;
             print(others.trim_end())?;
@@ -381,12 +381,12 @@ fn unmeasured(engine: &dyn Engine, study: &Study) -> Option<&'static str> {
 }
 
 /// Prints a legend, unless --quiet was given; on a terminal its short form.
-pub(crate) fn print_legend(brief: String, whole: impl FnOnce() -> Vec<String>) -> Result<()> {
+pub(crate) fn print_legend(brief: &str, whole: impl FnOnce() -> Vec<String>) -> Result<()> {
     if output::quiet() {
         return Ok(());
     }
     if output::brief() {
-        return print(&output::wrap(&brief, 2));
+        return print(&output::wrap(brief, 2));
     }
     whole().iter().try_for_each(|line| print(&output::wrap(line, 2)))
 }

@@ -195,9 +195,9 @@ impl League {
         told.insert(0, format!("Against the baseline: {worse} of {of} startups became worse."));
         let text = told.join("\n");
         if self.rows.printed() {
-            note(&text)
+            note(&text);
         } else {
-            print(&format!("\n{text}"))?
+            print(&format!("\n{text}"))?;
         }
         Ok(worse == 0)
     }

@@ -53,14 +53,13 @@ fn difference(a: &Values, b: &Values, m: Measure, margin: f64) -> Option<Differe
     of.map(|d| Difference { runs: pairs.len(), ..d }.with_never(never))
 }
 
-/// The value of a case: there is none of a time if it never got there.
-fn value(r: &GameRow, m: Measure) -> Option<Option<f64>> {
-    let bytes = match m {
-        Measure::Regret10MB => 10_000_000,
-        Measure::Regret1MB => 1_000_000,
-        _ => return m.of(r).map(Some),
-    };
-    r.regret(bytes).map(|(v, _)| Some(v).filter(|_| !r.never(bytes)))
+/// True if the case has a time to these bytes, or the measure is none of time.
+fn gets_there(r: &GameRow, m: Measure) -> bool {
+    match m {
+        Measure::Regret10MB => !r.never(10_000_000),
+        Measure::Regret1MB => !r.never(1_000_000),
+        _ => true,
+    }
 }
 
 /// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none
@@ -73,7 +72,11 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
     let base = names.iter().position(|n| *n == terms.baseline).unwrap_or(0);
     let values = |name: &str, m: Measure| -> Values {
         let own = |r: &&GameRow| r.startup == name && population.is_none_or(|p| r.population == p);
-        rows.iter().filter(own).filter_map(|r| Some(((r.population.clone(), r.case), value(r, m)?))).collect()
+        let of = |r: &GameRow| {
+            let value = m.of(r)?;
+            Some(((r.population.clone(), r.case), gets_there(r, m).then_some(value)))
+        };
+        rows.iter().filter(own).filter_map(of).collect()
     };
     let all: Vec<[Values; SHOWN.len()]> = names.iter().map(|n| SHOWN.map(|m| values(n, m))).collect();
     let needs: Vec<Option<Need>> = names

@@ -1,7 +1,7 @@
 //! What B is against A: one startup over one path in two results.
 
 use slowstart_study::decision::{self, Decision, Figure, LOSS_MARGIN, Terms, is_broken};
-use slowstart_study::price::share;
+use slowstart_study::price::{Price, share};
 use slowstart_study::record::Row;
 use slowstart_study::stats::{FEWEST_PAIRS, Median, median};
 use slowstart_study::summary::{Measure, Summary};
@@ -123,7 +123,7 @@ impl Outcome {
         let own = costs.standings.iter().map(|s| &s.summary).find(|s| s.label == NAMES[1]);
         for figure in costs.costs() {
             let price = own.and_then(|b| costs.price(b, figure));
-            let Some(p) = price.filter(|p| p.outweighs()) else { continue };
+            let Some(p) = price.filter(Price::outweighs) else { continue };
             why.push(if figure == Figure::Of(Measure::StartupLost) {
                 let text = format!("loses more packets in {}, up to {} more", p.share(), number(p.most));
                 ("loses more", text)
@@ -266,7 +266,7 @@ mod tests {
     fn never(mut rows: Vec<Row>, runs: &[usize]) -> Vec<Row> {
         for i in runs {
             rows[*i].completion_s = None;
-            rows[*i].time_to_bytes_s.values_mut().for_each(|t| *t = None);
+            rows[*i].time_to_bytes_s.clear();
         }
         rows
     }
@@ -292,7 +292,9 @@ mod tests {
         assert_eq!(is(&fast, &a).0, Is::Better);
         // What stalls loses little: the other does not lose more for that.
         let mut lossy = a.clone();
-        lossy.iter_mut().for_each(|r| r.startup_lost_packets = Some(170));
+        for r in &mut lossy {
+            r.startup_lost_packets = Some(170);
+        }
         let mut stalls = lossy.clone();
         for run in [3, 8] {
             stalls[run].startup_lost_packets = Some(0);
@@ -303,7 +305,9 @@ mod tests {
         assert_eq!(is(&a, &b), (Is::Worse, "stalls".into()));
         // Without common seeds.
         let mut other = fast;
-        other.iter_mut().for_each(|r| r.seed += 1000);
+        for r in &mut other {
+            r.seed += 1000;
+        }
         assert_eq!(is(&of([7.0, 7.2], 12), &other), (Is::Worse, "stalls".into()));
     }
 
@@ -312,7 +316,9 @@ mod tests {
     fn a_mixture_of_losses_is_worse() {
         let a = of([7.0, 7.2], 30);
         let mut b = of([6.0, 6.2], 30);
-        b[..10].iter_mut().for_each(|r| r.startup_lost_packets = Some(3000));
+        for r in &mut b[..10] {
+            r.startup_lost_packets = Some(3000);
+        }
         let o = outcome(&a, &b);
         assert_eq!((o.is, o.words().as_str()), (Is::Worse, "loses more, faster"));
         assert_eq!(o.why[0].1, "loses more packets in 10 of 30 runs, up to 3,000 more");
