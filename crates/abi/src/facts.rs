@@ -47,8 +47,6 @@ pub struct slowstart_facts {
     pub host_queue_limit: u64,
     /// The rate of the interface, bit/s, or unknown.
     pub nic_rate_bps: u64,
-    /// The largest burst that the host passes to its interface at once; 0 if it sends packet by packet.
-    pub gso_max: u64,
     /// 1 if the host can pace as the state asks, otherwise 0.
     pub supports_pacing: u32,
     /// 1 if the host paces at present.
@@ -57,6 +55,8 @@ pub struct slowstart_facts {
     pub in_recovery: u32,
     /// Not used; set it to 0.
     pub reserved: u32,
+    /// The largest burst that the host passes to its interface at once; 0 if it sends packet by packet.
+    pub gso_max: u64,
 }
 
 const U: u64 = SLOWSTART_UNKNOWN;
@@ -82,11 +82,11 @@ impl Argument for slowstart_facts {
         host_queue_used: U,
         host_queue_limit: U,
         nic_rate_bps: U,
-        gso_max: 0,
         supports_pacing: 0,
         pacing_on: 0,
         in_recovery: 0,
         reserved: 0,
+        gso_max: 0,
     };
 }
 
@@ -140,11 +140,11 @@ impl slowstart_facts {
             host_queue_used: unknown(f.host_queue.map(|q| q.used.0)),
             host_queue_limit: unknown(f.host_queue.map(|q| q.limit.0)),
             nic_rate_bps: unknown(f.nic_rate.map(|r| r.0)),
-            gso_max: f.gso_max.0,
             supports_pacing: u32::from(f.supports_pacing),
             pacing_on: u32::from(f.pacing_on),
             in_recovery: u32::from(f.in_recovery),
             reserved: 0,
+            gso_max: f.gso_max.0,
         }
     }
 }

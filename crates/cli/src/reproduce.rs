@@ -169,9 +169,9 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
         let changed = if j.matches_record() {
             String::new()
         } else {
-            let letter = |c: Option<Cause>| c.map_or("", |c| &c.name()[..1]);
+            let letter = |c: Option<Cause>| c.map_or(String::new(), |c| format!(" {}", &c.name()[..1]));
             let (now, recorded) = (letter(j.cause), letter(j.claim.cause));
-            format!(" {now} (recorded: {} {recorded})", j.claim.verdict.name())
+            format!("{now} (recorded: {}{recorded})", j.claim.verdict.name())
         };
         print(&format!("  {}{changed}: {}: {}", j.verdict.name(), j.claim.id, j.claim.says))?;
         if j.claim.measure.is_some() {

@@ -126,3 +126,37 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(done.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&done.stderr).contains("did you mean \"search\""));
 }
+
+/// Samples that name a congestion control without a startup here: nothing says how it compares.
+#[test]
+fn recordings_of_a_control_that_is_no_startup_here_allow_no_advice() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("advise-foreign");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("writable");
+    let samples = |control: &str| -> String {
+        let line = |(n, cwnd): (u64, u64)| {
+            let acked = n * 50_000;
+            format!(
+                "{}.{}\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t {control} wscale:7,7 rto:240 rtt:40/2 mss:1448 cwnd:{cwnd} \
+                 bytes_acked:{acked} bytes_sent:{acked} minrtt:40\n",
+                10 + n / 10,
+                n % 10
+            )
+        };
+        (0..12).map(|n| line((n, 10 << n.min(4)))).collect()
+    };
+    for (control, said) in
+        [("dctcp", Some("their senders use dctcp, which is no startup here")), ("cubic", None)]
+    {
+        fs::write(dir.join("samples"), samples(control)).expect("writable");
+        let a = advice(&dir, &[]);
+        let why = a["none_because"].as_str().expect("no advice");
+        assert_eq!(why.contains("their senders use"), said.is_some(), "{a}");
+        assert!(said.is_none_or(|said| why.contains(said)), "{a}");
+        assert_eq!(a["recorded"]["in_use"][if said.is_some() { control } else { "hystart" }], 1, "{a}");
+        // The user's word counts.
+        let told = advice(&dir, &["--in-use", "bbr3"]);
+        assert_eq!(told["in_use"], "bbr3", "{told}");
+        assert!(!told["none_because"].as_str().expect("no advice").contains("their senders"), "{told}");
+    }
+}

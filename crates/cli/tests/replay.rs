@@ -181,8 +181,11 @@ fn many_transfers_are_summarised() {
     let line =
         |name: &str| shown.lines().find(|l| l.starts_with(name)).map(str::to_string).unwrap_or_default();
     let words = |l: String| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-    assert!(words(line("       ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
-    // As observed: all at the choke point. Vegas would have sent something else long before it left.
+    assert!(
+        words(line("       ")).join(" ").starts_with("too early link full by loss not at all unknown"),
+        "{shown}"
+    );
+    // As observed: all with the link full. Vegas would have sent something else long before it left.
     assert_eq!(words(line("as observed"))[5..7], ["21", "(100"], "{shown}");
     assert!(line("vegas").contains("21 (100 %)"), "{shown}");
     // Without --wide: the number, the exits, and the answer for the largest.

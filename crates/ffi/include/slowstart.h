@@ -122,8 +122,6 @@ struct slowstart_facts {
     uint64_t host_queue_limit;
     // The rate of the interface, bit/s, or unknown.
     uint64_t nic_rate_bps;
-    // The largest burst that the host passes to its interface at once; 0 if it sends packet by packet.
-    uint64_t gso_max;
     // 1 if the host can pace as the state asks, otherwise 0.
     uint32_t supports_pacing;
     // 1 if the host paces at present.
@@ -132,6 +130,8 @@ struct slowstart_facts {
     uint32_t in_recovery;
     // Not used; set it to 0.
     uint32_t reserved;
+    // The largest burst that the host passes to its interface at once; 0 if it sends packet by packet.
+    uint64_t gso_max;
 };
 
 // How the connection was established.

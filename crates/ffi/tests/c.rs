@@ -77,8 +77,8 @@ fn the_header_has_the_structures_of_the_library() {
     same! {
         slowstart_facts {
             size, now_ns, mss, iw, min_window, inflight, delivered, lost, marked, next, unacked, srtt_ns, min_rtt_ns, rwnd,
-            pacing_rate_bps, unsent, host_queue_used, host_queue_limit, nic_rate_bps, gso_max, supports_pacing, pacing_on,
-            in_recovery, reserved
+            pacing_rate_bps, unsent, host_queue_used, host_queue_limit, nic_rate_bps, supports_pacing, pacing_on, in_recovery,
+            reserved, gso_max
         }
         slowstart_sent {
             size, mark, at_ns, bytes, sent_total, inflight, delivered, delivered_at_ns, first_sent_at_ns, lost, cwnd,
@@ -214,11 +214,11 @@ fn facts(v: &serde_json::Map<String, Value>) -> slowstart_facts {
         host_queue_used: queue(0),
         host_queue_limit: queue(1),
         nic_rate_bps: n("nic_rate_bps"),
-        gso_max: v.get("gso_max").map_or(0, number),
         supports_pacing: n("supports_pacing") as u32,
         pacing_on: n("pacing_on") as u32,
         in_recovery: n("in_recovery") as u32,
         reserved: 0,
+        gso_max: v.get("gso_max").map_or(0, number),
     }
 }
 

@@ -423,7 +423,7 @@ mod tests {
         let c = Claim { unknown: Some("buffer".into()), ..claim(None, Some(0.999)) };
         let sampled = |m: Measured| Measured { paper_runs: Some(4.0), ..m };
         // Half an interval of a sample of four is twice that of these 16 runs.
-        let (none, some) = (sampled(value("a", 0.99, 0.02, 16)), sampled(value("b", 0.97, 0.02, 16)));
+        let (none, some) = (sampled(value("a", 0.99, 0.02, 16)), sampled(value("b", 0.985, 0.02, 16)));
         let clear = sampled(value("c", 0.9, 0.02, 16));
         let both = [none.clone(), some];
         assert_eq!(judged(&c, &both), Verdict::CannotShow);

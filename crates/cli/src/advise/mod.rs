@@ -53,6 +53,8 @@ const FEWEST_EXITS: u64 = 4;
 /// The startup to try where exits are early and no simulation can say what a later one gains: it waits for a
 /// full path, whatever the delay does.
 const LATER: &str = "search";
+/// What is in use where nothing says it: the startup of Linux' CUBIC.
+const DEFAULT: &str = "hystart";
 /// Captures packets without their payload. The port is that of the service.
 const CAPTURE: &str =
     "tcpdump -i any -s 128 -w server.pcap 'tcp port 443'   # on the server, while users download";
@@ -76,9 +78,9 @@ pub(crate) struct Advise {
     /// Files or folders to read; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The startup that the service uses now
-    #[arg(long, value_name = "STARTUP", default_value = "hystart")]
-    in_use: String,
+    /// The startup that the service uses now [default: what most recordings name or show; hystart if none does]
+    #[arg(long, value_name = "STARTUP")]
+    in_use: Option<String>,
     /// Leave out transfers of fewer bytes
     #[arg(long, default_value = "100kB")]
     min_bytes: String,
@@ -198,17 +200,26 @@ impl Advice {
 }
 
 impl Advise {
-    pub(crate) fn main(self) -> Result<()> {
+    pub(crate) fn main(mut self) -> Result<()> {
         for (key, file) in [("--page", &self.page), ("--paths", &self.paths)] {
             file.as_deref().map_or(Ok(()), refuse_existing).context(key)?;
         }
-        let in_use = scenario::Contender::read("in-use", &self.in_use, "cubic")?;
+        if let Some(name) = &self.in_use {
+            scenario::Contender::read("in-use", name, "cubic")?;
+        }
         let size = self.size.as_deref().map(|s| scenario::bytes("size", s)).transpose()?;
         let recorded = self.read()?;
+        let known = |name: &&str| scenario::Contender::read("in-use", name, "cubic").is_ok();
+        let shown =
+            recorded.in_use.keys().map(String::as_str).filter(known).max_by_key(|n| recorded.in_use[*n]);
+        // Only startups that are none of ours: there is nothing to compare with.
+        let foreign = self.in_use.is_none() && shown.is_none() && !recorded.in_use.is_empty();
+        self.in_use = self.in_use.take().or(shown.map(str::to_string));
+        let in_use = scenario::Contender::read("in-use", self.in_use(), "cubic")?;
         let (failed, files) = (recorded.failed as usize, (recorded.files + recorded.failed) as usize);
         let size = size.or(recorded.middle_bytes()).unwrap_or(0);
-        if recorded.paths.len() < FEWEST_PATHS {
-            let advice = self.none(recorded, size);
+        if foreign || recorded.paths.len() < FEWEST_PATHS {
+            let advice = self.none(recorded, size, foreign);
             self.show(&advice, None)?;
             for (key, _) in
                 [("--page", &self.page), ("--paths", &self.paths)].iter().filter(|(_, f)| f.is_some())
@@ -225,7 +236,7 @@ impl Advise {
         if let Some(file) = &self.paths {
             write_new(file, &toml).context("--paths")?;
         }
-        let mut names = vec![self.in_use.clone()];
+        let mut names = vec![self.in_use().to_string()];
         names.extend(CHOSEN.iter().filter(|n| **n != in_use.startup_name).map(ToString::to_string));
         let model = Model { toml, size, runs: fitted.len() as u32 };
         let study = model.study(&names, None, &[])?;
@@ -248,6 +259,10 @@ impl Advise {
             write_new(file, &page(&study, &rows, &harm, &base, &advice)).context("--page")?;
         }
         passed_over(failed, files)
+    }
+
+    fn in_use(&self) -> &str {
+        self.in_use.as_deref().unwrap_or(DEFAULT)
     }
 
     fn read(&self) -> Result<Recorded> {
@@ -288,13 +303,21 @@ impl Advise {
 
     /// The advice of material that allows none. Where the recorded exits were too early, the trial that would
     /// decide.
-    fn none(&self, recorded: Recorded, size: u64) -> Advice {
+    fn none(&self, recorded: Recorded, size: u64, foreign: bool) -> Advice {
         let usable = recorded.paths.len();
         let s = if usable == 1 { "" } else { "s" };
-        let why = format!("not enough data: {usable} usable transfer{s}, {FEWEST_PATHS} needed");
+        let why = if foreign {
+            let names: Vec<String> = recorded.in_use.keys().cloned().collect();
+            format!(
+                "their senders use {}, which is no startup here; --in-use names one to compare with",
+                list(&names)
+            )
+        } else {
+            format!("not enough data: {usable} usable transfer{s}, {FEWEST_PATHS} needed")
+        };
         let sure = sure(&recorded);
         let (early, exits) = recorded.early();
-        let trial = exits >= FEWEST_EXITS && early as f64 > MOSTLY * exits as f64 && self.in_use != LATER;
+        let trial = exits >= FEWEST_EXITS && early as f64 > MOSTLY * exits as f64 && self.in_use() != LATER;
         let verdict = if trial {
             format!(
                 "These recordings allow no verdict ({why}), but {} of {} exits were too early: a trial of {LATER} would decide.",
@@ -305,7 +328,7 @@ impl Advise {
             format!("These recordings allow no advice: {why}.")
         };
         Advice {
-            in_use: self.in_use.clone(),
+            in_use: self.in_use().to_string(),
             commands: if trial { self.commands(LATER, None) } else { vec![CAPTURE.to_string()] },
             ..Advice::without(recorded, size, why, verdict, sure)
         }
@@ -319,7 +342,7 @@ impl Advise {
             let verdict =
                 format!("These recordings allow no verdict: {why}. A trial of {instead} would decide.");
             return Ok(Advice {
-                in_use: self.in_use.clone(),
+                in_use: self.in_use().to_string(),
                 commands: self.commands(&instead, None),
                 ..Advice::without(recorded, model.size, why, verdict, sure)
             });
@@ -355,7 +378,7 @@ impl Advise {
         Ok(Advice {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
-            in_use: self.in_use.clone(),
+            in_use: self.in_use().to_string(),
             none_because: None,
             size_bytes: model.size,
             time_percent: time.map(Effect::from),
@@ -375,7 +398,7 @@ impl Advise {
     fn commands(&self, startup: &str, connections: Option<u64>) -> Vec<String> {
         let cgroup = self.cgroup.display();
         // The kernel's own CUBIC is hystart.
-        let now = if self.in_use == "hystart" { "cubic" } else { &self.in_use };
+        let now = if self.in_use() == DEFAULT { "cubic" } else { self.in_use() };
         let n =
             connections.map_or(String::new(), |n| format!("   # about {} connections", number(rounded(n))));
         vec![
@@ -457,6 +480,13 @@ fn lines(a: &Advice) -> Vec<String> {
         bytes(r.bytes),
         number(r.waited as f64),
     )];
+    if !r.in_use.is_empty() {
+        let each: Vec<String> =
+            r.in_use.iter().map(|(name, n)| format!("{name} in {}", number(*n as f64))).collect();
+        let other = r.in_use.len() > 1 || !r.in_use.contains_key(&a.in_use);
+        let judged = if other { format!("; compared with {}", a.in_use) } else { String::new() };
+        out.push(format!("startups in use, as far as the recordings show: {}{judged}", list(&each)));
+    }
     let (alike, agreement) = r.most_alike();
     if alike.len() > TELLING {
         out.push("recorded exits do not tell which startup is in use".to_string());

@@ -78,6 +78,9 @@ pub(super) struct Recorded {
     pub bands: Vec<Band>,
     /// How well each startup agrees with what was recorded, by its name.
     pub agreement: BTreeMap<String, Agreement>,
+    /// Transfers by the startup of their sender: that of the congestion control that the file names, or the one that
+    /// what was sent shows. A congestion control without a startup here has its own name.
+    pub in_use: BTreeMap<String, u64>,
     /// Transfers without packets and ACKs, or too short for a path.
     pub without_path: u64,
     /// Transfers that show no filled path: its rate is not known.
@@ -106,6 +109,18 @@ fn agrees(row: &Transfer, startup: &str) -> Option<bool> {
     }
 }
 
+/// The startup of a transfer's sender. The file's word counts before what was sent.
+fn in_use(row: &Transfer) -> Option<&str> {
+    let Some(control) = row.congestion_control.as_deref() else { return row.sender_startup.as_deref() };
+    Some(match control.to_ascii_lowercase().as_str() {
+        // The kernel's CUBIC begins with HyStart, its Reno with nothing but slow start.
+        "cubic" => "hystart",
+        "reno" | "newreno" | "new_reno" => "standard",
+        "vegas" => "vegas-linux",
+        _ => control,
+    })
+}
+
 impl Recorded {
     pub(super) fn add(&mut self, source: String, t: &AnalysedTransfer) {
         let row = &t.row;
@@ -122,6 +137,9 @@ impl Recorded {
         band.transfers += 1;
         band.exits[row.class as usize] += 1;
         band.costs_s.extend(row.cost_s.filter(|_| row.class == ExitClass::Early));
+        if let Some(name) = in_use(row) {
+            *self.in_use.entry(name.to_string()).or_default() += 1;
+        }
         for s in &row.startups {
             if let Some(agree) = agrees(row, &s.startup) {
                 let a = self.agreement.entry(s.startup.clone()).or_default();

@@ -193,8 +193,8 @@ impl Population {
         let headers: Vec<&str> = std::iter::once("")
             .chain(classes)
             .chain([
-                "better than by loss",
-                "longer than too early",
+                "full before the loss",
+                "later than too early",
                 "exit (s), median (90 %)",
                 "window, median (90 %)",
             ])
