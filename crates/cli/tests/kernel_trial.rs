@@ -387,9 +387,16 @@ fn a_trial_outlives_the_readers_of_its_outputs() {
     let _ = fs::remove_dir_all(stop.parent().expect("a folder"));
     fs::create_dir_all(stop.parent().expect("a folder")).expect("writable");
     assert!(Command::new("mkfifo").arg(&stop).status().expect("coreutils are installed").success());
-    let mut child = slowstart(&["kernel", "trial", "--cgroup", cgroup.0.to_str().expect("text")])
+    // Under nohup, which ignores SIGHUP, it would go on, as the whole test may be.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(env!("CARGO_BIN_EXE_slowstart"));
+    command.args(["kernel", "trial", "--cgroup", cgroup.0.to_str().expect("text")]);
+    let mut child = command
         .args(["--arm", "cubic:50%", "--arm", "reno:50%", "--every", "1s"])
         .args([OsStr::new("--out"), out.as_os_str(), OsStr::new("--stop-file"), stop.as_os_str()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();

@@ -300,7 +300,7 @@ test('an experiment of a paper has the same charts as a study, more quantities, 
 
 test('the map of a sweep is questioned: fewer startups, one startup, and what a place holds', async () => {
   const [study, store, map] = ['sweep.toml', 'store', 'map.html'].map((f) => path.join(folder, f));
-  writeFileSync(study, 'path = "rate=1Mbit rtt=20ms"\nstartups = ["standard", "jump-start", "rapid-start"]\nsize = "300kB"\n[axes]\nrate = "10,50Mbit"\nrtt = "20,80ms"\n');
+  writeFileSync(study, 'path = "rate=1Mbit rtt=20ms"\nstartups = ["standard", "jump-start", "rapid-start"]\nsize = "300kB"\nruns = 6\n[axes]\nrate = "10,50Mbit"\nrtt = "20,80ms"\n');
   run('sweep', study, '--out', store);
   run('sweep', 'map', store, '--x', 'rate', '--y', 'rtt', '--html', map);
   const { p, errors } = await report(map);
