@@ -1,4 +1,4 @@
-//! [`Host`](crate::host::Host) as a congestion controller of `s2n-quic` 1.91, which needs its feature
+//! [`Host`] as a congestion controller of `s2n-quic` 1.91, which needs its feature
 //! `unstable-congestion-controller`.
 //!
 //! s2n-quic carries a record with each packet, counts bytes in flight by the controller's word, and waits for
