@@ -211,7 +211,7 @@ pub(crate) const fn unsure(difference: &Difference) -> &'static str {
     if matches!(difference.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" }
 }
 
-/// `never 2/12`: in so many runs a transfer never got there and the baseline's did.
+/// `never 2/12`: in 2 of 12 runs the transfer never delivered this much, and the baseline's did.
 pub(crate) fn never(difference: &Difference) -> Option<String> {
     let [own, base] = difference.never;
     match (own, base) {

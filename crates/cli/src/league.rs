@@ -160,7 +160,7 @@ impl League {
         self.judge(&baseline, &contenders, &differences)
     }
 
-    /// Fails if the baseline has not what is asked for.
+    /// Fails if the baseline lacks a startup or a case that is asked for.
     fn check(&self, baseline: &Baseline, contenders: &[String]) -> Result<()> {
         for startup in contenders {
             baseline.judge_of(startup).context("--against-baseline")?;

@@ -406,7 +406,7 @@ fn a_trial_outlives_the_readers_of_its_outputs() {
     thread::sleep(Duration::from_secs(3));
     assert_eq!(child.try_wait().expect("a child"), None, "the trial goes on");
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).expect("it runs");
-    // A busy machine may take long to draw the page; one that hangs is ended.
+    // A trial that hangs is ended after two minutes.
     let mut ended = None;
     for _ in 0..1200 {
         ended = child.try_wait().expect("a child");

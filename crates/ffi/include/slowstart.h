@@ -402,7 +402,7 @@ struct slowstart_controller *slowstart_create(const char *startup,
                                               size_t error_len);
 
 // Writes the name of startup number `index` into `name`, a buffer of `len` bytes, cut to its length and ended
-// by a zero. Returns 0, or -1 if there are not so many: count from 0 until then for the list of all.
+// by a zero. Returns 0, or -1 past the last one: count up from 0 to list them all.
 //
 // # Safety
 // `name` points to `len` writable bytes, or is null.

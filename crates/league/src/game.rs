@@ -94,7 +94,7 @@ impl GameRow {
         Some((time.unwrap_or(self.given_s) / oracle, time.is_none()))
     }
 
-    /// True if the receiver never had so many bytes, in ten times the oracle's time or more. A run that
+    /// True if the receiver did not get `bytes` within ten times the oracle's time or more. A run that
     /// ended sooner, as those of flows that start together do, gives a lower bound and no more.
     pub fn never(&self, bytes: u64) -> bool {
         self.regret(bytes).is_some_and(|(regret, is_bound)| is_bound && regret >= PATIENCE)

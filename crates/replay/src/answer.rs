@@ -96,7 +96,10 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
 /// Which startup the sender used, by what it sent.
 fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
-        (Some(name), _) => format!("{name}, by what was sent"),
+        // As counted on docs/evidence/replay.md.
+        (Some(name), _) => {
+            format!("probably {name}, by what was sent (1 of 19 such names was wrong in simulations)")
+        }
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
         (None, [only]) => format!("unknown: {only} explains what was sent, and others come near"),
         (None, fits) if fits.len() <= NAMED => format!("unknown: {} explain what was sent", list(fits)),
@@ -345,7 +348,10 @@ mod tests {
             sender_startup_fits: Some(fits.iter().map(ToString::to_string).collect()),
             ..early.clone()
         };
-        assert_eq!(fact(&fits(Some("hystart"), &["hystart"]), "startup"), "hystart, by what was sent");
+        assert_eq!(
+            fact(&fits(Some("hystart"), &["hystart"]), "startup"),
+            "probably hystart, by what was sent (1 of 19 such names was wrong in simulations)"
+        );
         assert_eq!(
             fact(&fits(None, &["hystart", "suss"]), "startup"),
             "unknown: hystart and suss explain what was sent"

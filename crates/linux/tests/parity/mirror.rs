@@ -308,8 +308,8 @@ impl Mirror {
                 t.differ(&self.name, "owned recovery", "none", f);
             }
             t.owned += 1;
-            // The kernel obeys: it has sent nothing above the window, but for a loss probe, a packet that it sends
-            // whatever the window (RFC 8985 §7.3).
+            // The kernel obeys: it has sent nothing above the window, but perhaps one packet. One was seen on a busy
+            // machine; that it was a loss probe, which no window holds back (RFC 8985 §7.3), was not shown.
             if let Some((cwnd, _)) =
                 self.owned.filter(|(cwnd, sent)| f.sent_bytes > *sent && f.inflight > *cwnd)
             {
