@@ -16,7 +16,7 @@ for file in "${printed[@]}"; do
   command=$(printed_command "$file")
   output=$(cargo run --locked --quiet --release -- $command)
   [[ $output ]] || { echo "slowstart $command printed nothing" >&2; exit 1; }
-  printf '%s\n' "$output" | rewrite_block "$file"
+  printf '%s\n' "$output" | printed_part "$file" | rewrite_block "$file"
 done
 bash ci/pictures.sh
 git diff --stat

@@ -28,6 +28,9 @@ mkdir -p "$work"
 cp docs/book.toml docs/book.css "$work"
 cp -r docs "$src"
 rm "$src/book.toml" "$src/book.css"
+# The first page is that of the repository.
+sed -E 's#\]\((docs/SUMMARY\.md|[^)d:][^):]*)\)#](https://github.com/slowstart/slowstart/blob/main/\1)#g; s#\]\(docs/#](#g' README.md >"$src/README.md"
+sed -i 's#(\.\./README\.md)#(README.md)#' "$src/SUMMARY.md"
 # What is not in the book is in the repository.
 sed -i -E 's#\]\((\.\./){2}([^.])#](https://github.com/slowstart/slowstart/blob/main/\2#g' "$src"/*/*.md
 sed -i -E 's#\]\(\.\./([^.])#](https://github.com/slowstart/slowstart/blob/main/\1#g' "$src"/*.md
@@ -89,7 +92,8 @@ while IFS=$'\t' read -r name about; do
 done < <("$slowstart" list startups --json | awk -F'"' '/^      "name":/ { n = $4 } /^      "about":/ { print n "\t" $4 }')
 while IFS= read -r line; do
   if [[ $line == STARTUPS ]]; then printf '%s' "$chapters"; else echo "$line"; fi
-done <docs/SUMMARY.md >"$src/SUMMARY.md"
+done <"$src/SUMMARY.md" >"$work/SUMMARY.md"
+mv "$work/SUMMARY.md" "$src/SUMMARY.md"
 
 mdbook build --dest-dir "$PWD/$work/out" "$work"
 rm -rf "$out"

@@ -1,4 +1,4 @@
-# Sourced: documents that show what a command prints, to the byte, in their first block of text.
+# Sourced: documents that show what a command prints, to the byte, in their first block of `text`. The README has the table alone.
 
 # The documents.
 printed=(README.md docs/evidence/compare-geo.md)
@@ -6,8 +6,16 @@ printed=(README.md docs/evidence/compare-geo.md)
 # The arguments of `slowstart` whose output the document FILE shows.
 printed_command() { # FILE
   case $1 in
-    README.md) echo compare geo ;;
+    README.md) echo compare geo geo-recorded --startup hystart,standard,search,rate-bound --quiet ;;
     docs/evidence/compare-geo.md) echo compare geo --all ;;
+  esac
+}
+
+# What the document FILE shows of the output on standard input.
+printed_part() { # FILE
+  case $1 in
+    README.md) sed -n '/^startup/,/^$/ { /./p }' ;;
+    *) cat ;;
   esac
 }
 

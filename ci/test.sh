@@ -113,7 +113,7 @@ everything=("${packages[@]}" --features "$features")
 # Tests that compare with other tools skip where the tool is missing.
 install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
 
-# README.md and docs/evidence/compare-geo.md hold the output of the command without features to the byte. The debug build with
+# README.md and docs/evidence/compare-geo.md show what the command without features prints, to the byte. The debug build with
 # every feature, and one and two threads, print the same rows, over four kinds of networks.
 readme() {
   rows() { "target/$1/slowstart" compare geo leo lte wifi-weak --runs 2 --json; }
@@ -126,7 +126,8 @@ readme() {
   local file
   for file in "${printed[@]}"; do
     # shellcheck disable=SC2046 # the arguments are words
-    target/release/slowstart $(printed_command "$file") >"$logs/table.txt" || return 1
+    target/release/slowstart $(printed_command "$file") >"$logs/printed.txt" || return 1
+    printed_part "$file" <"$logs/printed.txt" >"$logs/table.txt"
     printed_block "$file" | diff - "$logs/table.txt" || { echo "$file is not what the command prints"; return 1; }
   done
   # shellcheck disable=SC2046 # the arguments are words
