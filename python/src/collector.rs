@@ -5,8 +5,8 @@ use crate::sweep::Sweep;
 use pyo3::prelude::*;
 use slowstart_sweep::plan::{Plan, Run};
 use slowstart_sweep::run::{self, Shard};
-use slowstart_sweep::store::{Chunk, Claim, Store, key_of};
-use std::collections::{BTreeMap, VecDeque};
+use slowstart_sweep::store::{Chunk, Claim, Store, StoreError, key_of};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,16 +15,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Collector {
     sweep: Py<Sweep>,
     store: Store,
+    /// The keys in parts of other sweeps.
+    others: BTreeSet<u128>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Chunks to take, each with the indices of its runs that are in no other part.
-    todo: VecDeque<(usize, Vec<usize>)>,
+    /// Chunks to take.
+    todo: VecDeque<usize>,
     /// Chunks that other processes had when they were to be taken.
-    others: VecDeque<(usize, Vec<usize>)>,
-    taken: BTreeMap<usize, (Chunk, Vec<usize>)>,
+    others: VecDeque<usize>,
+    taken: BTreeMap<usize, Taken>,
+}
+
+/// A chunk that this process has: its journal, and its runs by index, without those in other parts.
+struct Taken {
+    journal: Chunk,
+    runs: Vec<(usize, Run)>,
+}
+
+impl Taken {
+    /// The indices of the runs that are not there.
+    fn lacks(&self) -> Vec<usize> {
+        let lacking = self.runs.iter().filter(|(_, r)| !self.journal.lines.contains_key(&r.key));
+        lacking.map(|(i, _)| *i).collect()
+    }
+
+    /// Writes the part.
+    fn finish(self, plan: &Plan) -> PyResult<()> {
+        let keys: Vec<u128> = self.runs.iter().map(|(_, r)| r.key).collect();
+        self.journal.finish(plan.columns(), &keys).map_err(bad)
+    }
 }
 
 impl Collector {
@@ -33,15 +55,12 @@ impl Collector {
         let opened = py.detach(|| {
             let store = Store::create(&out)?;
             store.start(plan)?;
-            let index: BTreeMap<u128, usize> =
-                plan.runs.iter().enumerate().map(|(i, r)| (r.key, i)).collect();
-            let all = run::missing(plan, &store, Shard::ALL)?.into_iter();
-            let todo =
-                all.map(|(chunk, runs)| (chunk, runs.iter().map(|r| index[&r.key]).collect())).collect();
-            Ok((store, todo))
+            let others = store.keys_of_others(plan)?;
+            let todo = run::unfinished(plan, &store, Shard::ALL).into();
+            Ok((store, others, todo))
         });
-        let (store, todo) = opened.map_err(|e: slowstart_sweep::store::StoreError| bad(e))?;
-        Ok(Self { sweep, store, state: Mutex::new(State { todo, ..State::default() }) })
+        let (store, others, todo) = opened.map_err(|e: StoreError| bad(e))?;
+        Ok(Self { sweep, store, others, state: Mutex::new(State { todo, ..State::default() }) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -53,12 +72,6 @@ impl Collector {
     }
 }
 
-/// Writes the part of a chunk all of whose rows are there.
-fn finish(plan: &Plan, chunk: Chunk, runs: &[usize]) -> PyResult<()> {
-    let runs: Vec<&Run> = runs.iter().map(|i| &plan.runs[*i]).collect();
-    run::finish(plan, chunk, &runs).map_err(bad)
-}
-
 #[pymethods]
 impl Collector {
     /// Takes the next chunk; returns its number and the indices of the runs that it lacks, or None if no
@@ -67,19 +80,24 @@ impl Collector {
         let plan = self.plan();
         py.detach(|| {
             let mut state = self.state();
-            while let Some((number, runs)) = state.todo.pop_front() {
+            while let Some(number) = state.todo.pop_front() {
+                if run::is_elsewhere(plan, number, &self.others).map_err(bad)? {
+                    continue;
+                }
                 match self.store.claim(plan, number).map_err(bad)? {
                     Claim::Done => {}
-                    Claim::Theirs => state.others.push_back((number, runs)),
-                    Claim::Ours(chunk) => {
-                        let lacks = runs.iter().copied();
-                        let lacks: Vec<usize> =
-                            lacks.filter(|i| !chunk.lines.contains_key(&plan.runs[*i].key)).collect();
+                    Claim::Theirs => state.others.push_back(number),
+                    Claim::Ours(journal) => {
+                        let part = plan.part(number);
+                        let runs = part.clone().zip(plan.runs(part).map_err(bad)?);
+                        let runs = runs.filter(|(_, r)| !self.others.contains(&r.key)).collect();
+                        let taken = Taken { journal, runs };
+                        let lacks = taken.lacks();
                         if lacks.is_empty() {
-                            finish(plan, chunk, &runs)?;
+                            taken.finish(plan)?;
                             continue;
                         }
-                        state.taken.insert(number, (chunk, runs));
+                        state.taken.insert(number, taken);
                         return Ok(Some((number, lacks)));
                     }
                 }
@@ -102,23 +120,24 @@ impl Collector {
         py.detach(|| {
             let mut state = self.state();
             let missing = || bad(format!("chunk: found {chunk}, which was not taken"));
-            let (journal, runs) = state.taken.get_mut(&chunk).ok_or_else(missing)?;
+            let taken = state.taken.get_mut(&chunk).ok_or_else(missing)?;
             for (i, line) in rows {
+                let run = taken.runs.binary_search_by_key(&i, |(i, _)| *i).map(|at| taken.runs[at].1);
                 let run =
-                    plan.runs.get(i).ok_or_else(|| bad(format!("run: found {i}, which there is not")))?;
+                    run.map_err(|_| bad(format!("run: found {i}, which chunk {chunk} does not have")))?;
                 if key_of(&line) != Some(run.key) {
                     return Err(bad(
                         "a worker's row has the key of another run; expected a worker with this version",
                     ));
                 }
-                if !journal.lines.contains_key(&run.key) {
-                    journal.append(run.key, line).map_err(bad)?;
+                if !taken.journal.lines.contains_key(&run.key) {
+                    taken.journal.append(run.key, line).map_err(bad)?;
                 }
             }
-            if runs.iter().all(|i| journal.lines.contains_key(&plan.runs[*i].key))
-                && let Some((journal, runs)) = state.taken.remove(&chunk)
+            if taken.lacks().is_empty()
+                && let Some(taken) = state.taken.remove(&chunk)
             {
-                finish(plan, journal, &runs)?;
+                taken.finish(plan)?;
             }
             Ok(())
         })

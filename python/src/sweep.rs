@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 use slowstart_study::columns::{Cell, Kind};
 use slowstart_sweep::map::{self, Place};
-use slowstart_sweep::plan::{Plan, Run};
+use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{Filter, Query, batches, query as answer};
 use slowstart_sweep::run::{self, Shard};
 use slowstart_sweep::store::Store;
@@ -42,7 +42,7 @@ impl Sweep {
     }
 
     fn __len__(&self) -> usize {
-        self.plan.runs.len()
+        self.plan.len()
     }
 
     /// The number of chunks, each of which becomes a part of the store.
@@ -75,7 +75,7 @@ impl Sweep {
         };
         let store = Store::create(&out).map_err(bad)?;
         let threads = threads.unwrap_or_else(rayon::current_num_threads);
-        watched(py, self.plan.runs.len(), progress.as_ref(), |each| {
+        watched(py, self.plan.len(), progress.as_ref(), |each| {
             run::run(&self.plan, &store, shard, threads, each).map(|report| report.computed)
         })
     }
@@ -88,22 +88,15 @@ impl Sweep {
     /// Computes the runs of these indices; returns a line of JSON for each. A task for a worker, which needs
     /// no store.
     fn compute(&self, py: Python<'_>, runs: Vec<usize>) -> PyResult<Vec<String>> {
-        let all = self.plan.runs.len();
-        let runs: Vec<Run> = runs
-            .into_iter()
-            .map(|i| {
-                self.plan
-                    .runs
-                    .get(i)
-                    .copied()
-                    .ok_or_else(|| bad(format!("run: found {i}, expected less than {all}")))
-            })
-            .collect::<PyResult<_>>()?;
+        let all = self.plan.len();
+        if let Some(i) = runs.iter().find(|i| **i >= all) {
+            return Err(bad(format!("run: found {i}, expected less than {all}")));
+        }
         py.detach(|| run::compute(&self.plan, &runs)).map_err(bad)
     }
 
     fn __repr__(&self) -> String {
-        format!("<slowstart.Sweep: {} runs in {} chunks>", self.plan.runs.len(), self.plan.chunks())
+        format!("<slowstart.Sweep: {} runs in {} chunks>", self.plan.len(), self.plan.chunks())
     }
 }
 

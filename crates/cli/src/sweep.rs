@@ -126,7 +126,7 @@ impl Sweep {
                 let study = self.study.context("sweep: found no study")?;
                 let plan = Plan::load(&study, self.engine.engine.as_deref())?;
                 if self.count {
-                    return print(&format!("{} runs in {} chunks", plan.runs.len(), plan.chunks()));
+                    return print(&format!("{} runs in {} chunks", plan.len(), plan.chunks()));
                 }
                 let out = self.out.context("sweep: found no --out")?;
                 sweep(&plan, &out, self.shard.as_deref())
@@ -144,9 +144,7 @@ fn sweep(plan: &Plan, out: &Path, shard: Option<&str>) -> Result<()> {
     };
     let store = Store::create(out)?;
     let interrupt = interrupt_of(&*plan.engine)?;
-    let mine: usize =
-        (0..plan.chunks()).filter(|c| c % shard.1 == shard.0).map(|c| plan.chunk_runs(c).len()).sum();
-    let bar = output::progress(mine as u64);
+    let bar = output::progress(run::runs_of(plan, shard) as u64);
     #[allow(clippy::disallowed_methods, reason = "for the note at the end: no result depends on it")]
     let started = Instant::now();
     let each = |n: usize, computed: bool| {

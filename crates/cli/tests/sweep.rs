@@ -244,6 +244,66 @@ fn drawn_points_and_parameters_of_one_startup() {
     assert_eq!(thresholds.lines().count(), 1 + 3, "{thresholds}");
 }
 
+/// A shard makes only its own runs: of twenty million, the first begin before the others are known. A value that
+/// is wrong is refused at the beginning all the same, wherever it is on its axis.
+#[test]
+fn twenty_million_runs_are_counted_and_a_shard_begins() {
+    let dir = folder("large");
+    let (out, count) = (dir.join("store"), dir.join("count"));
+    let file = study(&dir, 100_000, "rtt = \"20..40ms/100\"");
+    assert_eq!(succeeds(&["sweep", text(&file), "--count"]), "20000000 runs in 4883 chunks\n");
+    let mut shard = command(&["-j", "1", "sweep", text(&file), "--out", text(&out), "--shard", "5/4883"])
+        .env("SLOWSTART_COUNT_RUNS", &count)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    while fs::metadata(&count).map_or(0, |m| m.len()) < 3 && shard.try_wait().expect("a child").is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    shard.kill().expect("SIGKILL");
+    shard.wait().expect("a child");
+    let journals: Vec<_> =
+        fs::read_dir(out.join("journal")).expect("a folder").flatten().map(|e| e.file_name()).collect();
+    assert_eq!(journals.len(), 1, "{journals:?}");
+    assert!(journals[0].to_string_lossy().ends_with("-00004.jsonl"), "{journals:?}");
+
+    let file = study(&dir, 2, "queue = [\"1bdp\", \"2bdp\", \"0packets\"]\nrtt = \"20..40ms/1000\"");
+    refuses(&["sweep", text(&file), "--count"], &["queue=0packets", "at least one packet"]);
+    let file = study(&dir, 50_000, "rtt = \"20..40ms/1000\"");
+    refuses(&["sweep", text(&file), "--count"], &["found 100000000 runs", "at most 20000000"]);
+}
+
+/// A value twice, or written in two ways that rows do not tell apart, is one; a study without startups has those
+/// of each avoidance.
+#[test]
+fn runs_that_are_the_same_occur_once() {
+    let dir = folder("same");
+    let counted = |axes: &str| {
+        let file = study(&dir, 2, axes);
+        let text = succeeds(&["sweep", text(&file), "--count"]);
+        text.split(' ').next().and_then(|n| n.parse::<usize>().ok()).expect("a number")
+    };
+    assert_eq!(counted("rtt = [\"20ms\", \"40ms\", \"20ms\"]"), 2 * 2 * 2);
+    assert_eq!(counted("seed = [1, \"01\", 2]"), 2 * 2 * 2);
+    assert_eq!(
+        counted("\"set.iw\" = [4]\n[draws]\npoints = 20\n[draws.axes]\nrtt = [\"20ms\", \"40ms\"]"),
+        8
+    );
+    let file = dir.join("all.toml");
+    fs::write(
+        &file,
+        "path = \"rate=5Mbit rtt=20ms\"\nsize = \"10kB\"\n[axes]\navoidance = [\"cubic\", \"reno\"]\n",
+    )
+    .expect("a study");
+    let out = dir.join("store");
+    succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    let rows = succeeds(&["sweep", "query", text(&out), "--columns", "startup,axis_avoidance,key", "--csv"]);
+    let lines: std::collections::BTreeSet<&str> = rows.lines().skip(1).collect();
+    assert_eq!(lines.len(), rows.lines().count() - 1, "{rows}");
+    let n = succeeds(&["sweep", text(&file), "--count"]);
+    assert_eq!(n.split(' ').next(), Some(lines.len().to_string().as_str()), "{n}");
+}
+
 /// The places of a map's page that have a winner, and those that are a tie.
 fn winners_and_ties(page: &str) -> (usize, usize) {
     (page.matches("<td class=\"h").count(), page.matches("<td class=\"tie").count())

@@ -9,11 +9,13 @@
 //! - [`map`]: which startup is first where
 //! - [`table`]: rows as Arrow columns and Parquet files
 
+mod axes;
 pub mod captures;
 pub mod map;
 mod page;
 pub mod plan;
 pub mod query;
+mod region;
 pub mod run;
 pub mod store;
 pub mod table;

@@ -1,31 +1,29 @@
 //! The runs of a sweep: a study, axes over its keys, and perhaps points drawn at random.
 
-use serde::{Deserialize, Serialize};
+use crate::axes::{AVOIDANCE, Axis, Draws, DrawsText, Law, STUDY_KEYS, Target, different, written};
+use crate::region::{Contender, Region, Seen, Side};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use slowstart::registry;
-use slowstart_sim::path::PATH_KEYS;
-use slowstart_sim::random;
-use slowstart_sim::suggest::did_you_mean;
-use slowstart_sim::tcp::profile::Profile;
-use slowstart_study::axis::{self, AxisError, Range};
+use slowstart_study::axis::{self, AxisError};
 use slowstart_study::columns::{Column, Kind, columns};
 use slowstart_study::engines::{Engine, EngineError, Watched};
 use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA};
-use slowstart_study::run::{Job, in_order};
+use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range as Part;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The most runs of a sweep.
 const MOST_RUNS: usize = 20_000_000;
-/// The most points that are drawn: the sequence of Sobol that is used has no more.
-const MOST_POINTS: u32 = 65_536;
 /// A sweep is divided into about so many chunks, each of which becomes a part of the store.
 const CHUNKS: usize = 256;
 /// The least and the most runs of a chunk.
 const CHUNK: (usize, usize) = (8, 4096);
+/// The most values of an axis, and the most drawn points, that are checked before the first run.
+const CHECKED: usize = 1000;
 
 /// What is wrong with a sweep.
 #[derive(Debug, Error)]
@@ -65,105 +63,6 @@ pub enum PlanError {
     Other(String),
 }
 
-/// The keys of a study that an axis may be over.
-const STUDY_KEYS: [&str; 9] =
-    ["path", "size", "duration", "profile", "avoidance", "app", "against", "remember", "seed"];
-
-/// What an axis changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
-    /// A key of the path.
-    Path(String),
-    /// A knob of the stack.
-    Set(String),
-    /// A parameter of one startup.
-    Param { startup: String, key: String },
-    /// A key of the study.
-    Study(&'static str),
-}
-
-impl Target {
-    fn of(name: &str) -> Result<Self, PlanError> {
-        let unknown = |part: &str, known: &[&str]| PlanError::Key {
-            found: name.to_string(),
-            hint: did_you_mean(part, known),
-        };
-        if let Some(key) = STUDY_KEYS.iter().find(|k| **k == name) {
-            return Ok(Self::Study(key));
-        }
-        if let Some(knob) = name.strip_prefix("set.") {
-            let known: Vec<&str> = Profile::KNOBS.iter().map(|k| k.name).collect();
-            return if known.contains(&knob) {
-                Ok(Self::Set(knob.into()))
-            } else {
-                Err(unknown(knob, &known))
-            };
-        }
-        if let Some((startup, key)) = name.split_once(':') {
-            let names: Vec<&str> = registry::all().map(|e| e.name).collect();
-            let entry = registry::named(startup).ok_or_else(|| unknown(startup, &names))?;
-            let mut keys = Vec::new();
-            entry.algorithm.each_param(&mut |k, _| keys.push(k));
-            if !keys.contains(&key) {
-                return Err(unknown(key, &keys));
-            }
-            return Ok(Self::Param { startup: startup.into(), key: key.into() });
-        }
-        let known: Vec<&str> = PATH_KEYS.iter().map(|k| k.name).collect();
-        if known.contains(&name) {
-            return Ok(Self::Path(name.into()));
-        }
-        let all: Vec<&str> = known.into_iter().chain(STUDY_KEYS).collect();
-        Err(unknown(name, &all))
-    }
-}
-
-/// An axis of the grid.
-#[derive(Clone, Debug)]
-struct Axis {
-    name: String,
-    target: Target,
-    values: Vec<String>,
-}
-
-/// Where a drawn value comes from.
-#[derive(Clone, Debug)]
-enum Law {
-    Range(Range),
-    List(Vec<String>),
-}
-
-/// How points are drawn.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Method {
-    /// Owen-scrambled Sobol points.
-    #[default]
-    Sobol,
-    /// Independent and uniform.
-    Random,
-}
-
-/// `[draws]` as written.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DrawsText {
-    points: i64,
-    #[serde(default)]
-    method: Method,
-    #[serde(default)]
-    seed: u32,
-    axes: BTreeMap<String, toml::Value>,
-}
-
-#[derive(Clone, Debug)]
-struct Draws {
-    points: u32,
-    method: Method,
-    seed: u32,
-    axes: Vec<(String, Target, Law)>,
-}
-
 /// A run of a sweep.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -177,7 +76,8 @@ pub struct Run {
     pub key: u128,
 }
 
-/// A checked sweep: all of its runs.
+/// A sweep. Its runs are counted, and each has an index; their keys and studies are made when they are asked for,
+/// so that a shard of a large sweep costs no more than its own runs.
 #[derive(Debug)]
 pub struct Plan {
     /// The plan as its file has it.
@@ -188,11 +88,10 @@ pub struct Plan {
     root: Option<PathBuf>,
     axes: Vec<Axis>,
     draws: Option<Draws>,
-    /// The runs: point by point, startup by startup. Runs with the same key occur once.
-    pub runs: Vec<Run>,
+    region: Region,
     /// Runs of a chunk.
     pub chunk: usize,
-    /// The hash of all keys, in hexadecimal: the name of the sweep in a store.
+    /// The hash of all that decides its rows, in hexadecimal: the name of the sweep in a store.
     pub id: String,
 }
 
@@ -210,27 +109,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{b:02x}");
         text
     })
-}
-
-/// The values of an axis as written: text with a list or a range, a number, or a list of texts and numbers.
-fn written(name: &str, value: &toml::Value) -> Result<Vec<String>, PlanError> {
-    let one = |v: &toml::Value| match v {
-        toml::Value::String(s) => Some(s.clone()),
-        toml::Value::Integer(n) => Some(n.to_string()),
-        toml::Value::Float(x) => Some(x.to_string()),
-        _ => None,
-    };
-    let refused = || {
-        let expected = "text, a number, or a list of them, with at least one value".to_string();
-        AxisError { key: name.into(), found: value.to_string(), expected }
-    };
-    match value {
-        toml::Value::String(text) => Ok(axis::values(name, text)?),
-        toml::Value::Array(list) if !list.is_empty() => {
-            Ok(list.iter().map(one).collect::<Option<_>>().ok_or_else(refused)?)
-        }
-        other => Ok(vec![one(other).ok_or_else(refused)?]),
-    }
 }
 
 impl Plan {
@@ -265,10 +143,12 @@ impl Plan {
         let axes = given
             .iter()
             .map(|(name, value)| {
-                Ok(Axis { name: name.clone(), target: Target::of(name)?, values: written(name, value)? })
+                let target = Target::of(name)?;
+                let values = different(&target, written(name, value)?);
+                Ok(Axis { name: name.clone(), target, values })
             })
             .collect::<Result<Vec<_>, PlanError>>()?;
-        let draws = draws.map(|d| Self::draws(&d, &axes)).transpose()?;
+        let draws = draws.map(|d| Draws::read(&d, &axes)).transpose()?;
         let mut plan = Self {
             text: text.to_string(),
             engine: slowstart_engines::of(engine, &base)?,
@@ -276,48 +156,13 @@ impl Plan {
             root: root.map(Path::to_path_buf),
             axes,
             draws,
-            runs: Vec::new(),
+            region: Region::default(),
             chunk: 0,
             id: String::new(),
         };
-        plan.enumerate()?;
+        plan.count()?;
+        plan.id = plan.check()?;
         Ok(plan)
-    }
-
-    fn draws(d: &DrawsText, axes: &[Axis]) -> Result<Draws, PlanError> {
-        let points = u32::try_from(d.points).ok().filter(|n| (1..=MOST_POINTS).contains(n));
-        let points = points.ok_or_else(|| {
-            let expected = format!("expected a number from 1 to {MOST_POINTS}");
-            PlanError::Other(format!("draws.points: found {}, {expected}", d.points))
-        })?;
-        if d.axes.is_empty() {
-            return Err(PlanError::Other("draws.axes: found no axis, expected at least one".into()));
-        }
-        let axes = d
-            .axes
-            .iter()
-            .map(|(name, value)| {
-                if axes.iter().any(|a| a.name == *name) {
-                    return Err(PlanError::Other(format!(
-                        "{name}: found in axes and in draws.axes, expected one"
-                    )));
-                }
-                let law = match value {
-                    toml::Value::String(text) if text.contains("..") && !text.contains('/') => {
-                        Law::Range(Range::parse(name, text)?)
-                    }
-                    other => Law::List(written(name, other)?),
-                };
-                Ok((name.clone(), Target::of(name)?, law))
-            })
-            .collect::<Result<Vec<_>, PlanError>>()?;
-        Ok(Draws { points, method: d.method, seed: d.seed, axes })
-    }
-
-    /// The number of points.
-    fn points(&self) -> usize {
-        let grid = self.axes.iter().map(|a| a.values.len()).fold(1_usize, usize::saturating_mul);
-        grid.saturating_mul(self.draws.as_ref().map_or(1, |d| d.points as usize))
     }
 
     /// The value of each axis at a point: the grid's last axis changes fastest, the drawn points slowest.
@@ -334,13 +179,10 @@ impl Plan {
             })
             .collect();
         all.reverse();
-        for (d, (name, target, law)) in self.draws.iter().flat_map(|d| d.axes.iter().enumerate()) {
-            let share = self.draws.as_ref().map_or(0.0, |draws| draws.share(rest as u32, d as u32));
-            let value = match law {
-                Law::Range(range) => range.at(share),
-                Law::List(list) => list[((share * list.len() as f64) as usize).min(list.len() - 1)].clone(),
-            };
-            all.push((name.as_str(), target, value));
+        if let Some(draws) = &self.draws {
+            for (d, (name, target, law)) in draws.axes.iter().enumerate() {
+                all.push((name.as_str(), target, law.at(draws.share(rest as u32, d as u32))));
+            }
         }
         all
     }
@@ -352,9 +194,8 @@ impl Plan {
     pub fn study(&self, point: u32) -> Result<Study, PlanError> {
         let at = self.at(point as usize);
         let mut text = self.base.clone();
-        if text.startups.is_empty() {
-            text.startups = self.engine.startups(text.avoidance.as_deref().unwrap_or("cubic"));
-        }
+        let avoidance = at.iter().find(|(_, t, _)| **t == AVOIDANCE).map(|(_, _, value)| value.as_str());
+        text.startups = self.startups(avoidance);
         // The path comes first: the keys replace its own.
         if let Some((_, _, path)) = at.iter().find(|(_, t, _)| **t == Target::Study("path")) {
             text.path.clone_from(path);
@@ -401,56 +242,171 @@ impl Plan {
         })
     }
 
-    /// Fills in the runs.
-    fn enumerate(&mut self) -> Result<(), PlanError> {
-        let points = self.points();
-        let runs = self.base.runs.unwrap_or(1) as usize;
-        let too_many = |n: usize| {
-            PlanError::Other(format!(
-                "found {n} runs or more, expected at most {MOST_RUNS}: divide the sweep"
-            ))
-        };
-        if points.saturating_mul(runs) > MOST_RUNS {
-            return Err(too_many(points.saturating_mul(runs)));
+    /// The startups as written, or all that an engine has with this avoidance.
+    fn startups(&self, avoidance: Option<&str>) -> Vec<String> {
+        if self.base.startups.is_empty() {
+            self.engine.startups(avoidance.or(self.base.avoidance.as_deref()).unwrap_or("cubic"))
+        } else {
+            self.base.startups.clone()
         }
-        self.base.runs.get_or_insert(1);
+    }
+
+    /// Counts the runs. Those whose startup, and all that it sees, are written in the same way occur once.
+    fn count(&mut self) -> Result<(), PlanError> {
+        let runs = *self.base.runs.get_or_insert(1);
+        let none = self.base.startups.is_empty();
+        let sides: Vec<Side> = self
+            .axes
+            .iter()
+            .map(|a| {
+                let seen = match &a.target {
+                    Target::Param { .. } => Seen::Some,
+                    target if none && *target == AVOIDANCE => Seen::Decides,
+                    _ => Seen::All,
+                };
+                Side { values: a.values.len(), seen }
+            })
+            .collect();
+        let decides = self.axes.iter().zip(&sides).find(|(_, s)| s.seen == Seen::Decides).map(|(a, _)| a);
+        let drawn_decides = self.draws.iter().flat_map(|d| &d.axes).position(|a| none && a.1 == AVOIDANCE);
+        // The drawn values that a startup has had, by what it sees of them.
+        let mut had: BTreeMap<Vec<bool>, BTreeSet<Vec<String>>> = BTreeMap::new();
+        let points = self.draws.as_ref().map_or(1, |d| d.points as usize);
+        let mut drawn_of = usize::MAX;
+        let (mut drawn, mut fresh) = (Vec::new(), BTreeMap::new());
+        let cast = |point: usize, decided: usize| {
+            if point != drawn_of {
+                drawn_of = point;
+                drawn = self.draws.as_ref().map_or_else(Vec::new, |d| d.at(point as u32));
+                fresh.clear();
+            }
+            let avoidance = drawn_decides
+                .map(|i| drawn[i].as_str())
+                .or_else(|| decides.map(|a| a.values[decided].as_str()));
+            let startups = self.startups(avoidance);
+            let first = |i: usize| !startups[..i].contains(&startups[i]);
+            let all = (0..startups.len()).filter(|i| first(*i)).filter_map(|i| {
+                let name = startups[i].split(':').next().unwrap_or_default();
+                let sees = |t: &Target| !matches!(t, Target::Param { startup, .. } if startup != name);
+                let seen: Vec<bool> =
+                    self.draws.iter().flat_map(|d| &d.axes).map(|(_, t, _)| sees(t)).collect();
+                let is_fresh = *fresh.entry(seen).or_insert_with_key(|seen| {
+                    let values = drawn.iter().zip(seen).filter(|(_, seen)| **seen);
+                    let values = values.map(|(value, _)| value.clone()).collect();
+                    had.entry(seen.clone()).or_default().insert(values)
+                });
+                let axes = self.axes.iter().enumerate();
+                let own = axes.filter(|(_, a)| matches!(a.target, Target::Param { .. }) && sees(&a.target));
+                is_fresh.then(|| Contender { index: i as u32, own: own.map(|(i, _)| i).collect() })
+            });
+            all.collect()
+        };
+        let region = Region::new(sides, points, runs, cast);
+        if region.len > MOST_RUNS || u32::try_from(region.points(points)).is_err() {
+            return Err(PlanError::Other(format!(
+                "found {} runs or more, expected at most {MOST_RUNS}: divide the sweep",
+                region.len
+            )));
+        }
+        self.chunk = (region.len / CHUNKS).clamp(CHUNK.0, CHUNK.1);
+        self.region = region;
+        Ok(())
+    }
+
+    /// Checks the first and the last point, each value of each axis with the first of the others, and the drawn
+    /// points; of long axes and many points, so many of them. Returns the name of the sweep.
+    fn check(&self) -> Result<String, PlanError> {
+        let mut hash = Sha256::new();
+        // What a value names, such as a file, is in the keys.
+        let mut add = |point: usize, hashed: bool| {
+            let study = self.study(point as u32)?;
+            if hashed {
+                self.digests(&study).iter().for_each(|d| hash.update(d));
+            }
+            Ok::<_, PlanError>(())
+        };
+        let grid: usize = self.axes.iter().map(|a| a.values.len()).product();
+        let drawn = self.draws.as_ref().map_or(1, |d| d.points as usize);
+        add(0, true)?;
+        add(grid * drawn - 1, true)?;
+        let mut stride = grid;
+        for axis in &self.axes {
+            stride /= axis.values.len();
+            let every = axis.values.len().div_ceil(CHECKED);
+            for (i, value) in axis.values.iter().enumerate() {
+                let is_text = axis::value(value).is_none();
+                if i % every == 0 || is_text {
+                    add(i * stride, is_text)?;
+                }
+            }
+        }
+        for i in (0..drawn).step_by(drawn.div_ceil(CHECKED)) {
+            add(i * grid, false)?;
+        }
+        if let Some(draws) = &self.draws {
+            for (d, (_, _, law)) in draws.axes.iter().enumerate() {
+                // A list may be of files.
+                let mut seen = BTreeSet::new();
+                for point in 0..draws.points {
+                    if let Law::List(list) = law
+                        && seen.len() < list.len()
+                        && seen.insert(law.at(draws.share(point, d as u32)))
+                    {
+                        add(point as usize * grid, true)?;
+                    }
+                }
+            }
+        }
+        // The names of the axes are columns.
+        for Axis { name, values, .. } in &self.axes {
+            hash.update(format!("\n{name}={values:?}"));
+        }
+        hash.update(format!("\n{:?} {:?}", self.base.runs, self.draws));
+        Ok(hex(&hash.finalize()[..6]))
+    }
+
+    /// The hash of everything that decides the rows of each startup of a study, but the number of the run.
+    fn digests(&self, study: &Study) -> Vec<[u8; 32]> {
         // The simulator's keys are those of before there were others.
         let engine = Some(self.engine.name()).filter(|name| *name != slowstart_study::measured::SIMULATOR);
         let version = engine.map_or_else(results_version, |name| format!("{}\n{name}", results_version()));
-        let of = |point: usize| -> Result<Vec<Run>, PlanError> {
-            let study = self.study(point as u32)?;
-            let mut all = Vec::new();
-            for (contender, c) in study.contenders.iter().enumerate() {
-                // The number of runs and the other startups do not decide what a run gives.
-                let alone = Study { contenders: vec![c.clone()], runs: 0, ..study.clone() };
-                let digest = Sha256::digest(format!("{version}\n{alone:?}").as_bytes());
-                for run in 0..study.runs {
-                    let key = Sha256::new().chain_update(digest).chain_update(run.to_le_bytes()).finalize();
-                    let key = u128::from_be_bytes(key[..16].try_into().expect("sixteen bytes"));
-                    all.push(Run { point: point as u32, contender: contender as u32, run, key });
-                }
-            }
-            Ok(all)
+        // The number of runs and the other startups do not decide what a run gives.
+        let mut alone = Study { runs: 0, ..study.clone() };
+        let digest = |c: &slowstart_study::scenario::Contender| {
+            alone.contenders = vec![c.clone()];
+            Sha256::digest(format!("{version}\n{alone:?}").as_bytes()).into()
         };
-        let mut all: Vec<Vec<Run>> = Vec::with_capacity(points);
-        let numbers: Vec<usize> = (0..points).collect();
-        in_order(&numbers, of, |runs| {
-            all.push(runs?);
-            Ok::<_, PlanError>(())
-        })?;
-        let total: usize = all.iter().map(Vec::len).sum();
-        if total > MOST_RUNS {
-            return Err(too_many(total));
-        }
-        let mut seen = BTreeSet::new();
-        self.runs = all.into_iter().flatten().filter(|r| seen.insert(r.key)).collect();
-        self.chunk = (self.runs.len() / CHUNKS).clamp(CHUNK.0, CHUNK.1);
-        let mut hash = Sha256::new();
-        self.runs.iter().for_each(|r| hash.update(r.key.to_be_bytes()));
-        // The names of the axes are columns.
-        self.names().iter().for_each(|n| hash.update(format!("\n{n}")));
-        self.id = hex(&hash.finalize()[..6]);
-        Ok(())
+        study.contenders.iter().map(digest).collect()
+    }
+
+    /// The number of runs.
+    #[allow(clippy::len_without_is_empty, reason = "a sweep has a run at least")]
+    pub fn len(&self) -> usize {
+        self.region.len
+    }
+
+    /// The runs of these indices, with the study of each point.
+    pub fn points(&self, part: Part<usize>) -> impl Iterator<Item = Result<(Study, Vec<Run>), PlanError>> {
+        self.region.pieces(part).map(|places| {
+            let study = self.study(places[0].point as u32)?;
+            let digests = self.digests(&study);
+            let run = |p: crate::region::Place| {
+                let digest = digests[p.contender as usize];
+                let key = Sha256::new().chain_update(digest).chain_update(p.run.to_le_bytes()).finalize();
+                let key = u128::from_be_bytes(key[..16].try_into().expect("sixteen bytes"));
+                Run { point: p.point as u32, contender: p.contender, run: p.run, key }
+            };
+            let runs = places.into_iter().map(run).collect();
+            Ok((study, runs))
+        })
+    }
+
+    /// The runs of these indices.
+    ///
+    /// # Errors
+    /// If the values of the axes give no valid study.
+    pub fn runs(&self, part: Part<usize>) -> Result<Vec<Run>, PlanError> {
+        Ok(self.points(part).map(|p| p.map(|(_, runs)| runs)).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// The names of the axes, those of the grid first.
@@ -461,13 +417,13 @@ impl Plan {
 
     /// The number of chunks.
     pub fn chunks(&self) -> usize {
-        self.runs.len().div_ceil(self.chunk)
+        self.len().div_ceil(self.chunk)
     }
 
-    /// The runs of a chunk.
-    pub fn chunk_runs(&self, chunk: usize) -> &[Run] {
+    /// The indices of the runs of a chunk.
+    pub fn part(&self, chunk: usize) -> Part<usize> {
         let from = chunk * self.chunk;
-        &self.runs[from..(from + self.chunk).min(self.runs.len())]
+        from..(from + self.chunk).min(self.len())
     }
 
     /// Computes a run of `study`, which is that of its point. Returns its row as JSON on one line, with its
@@ -506,19 +462,6 @@ impl Plan {
         let axes =
             self.names().into_iter().map(|n| (if is_number(&n) { Kind::Number } else { Kind::Text }, n));
         part_columns(axes.map(|(kind, name)| (name, kind)).collect())
-    }
-}
-
-impl Draws {
-    /// The place of a point along a dimension, from 0 to 1.
-    fn share(&self, point: u32, dimension: u32) -> f64 {
-        match self.method {
-            Method::Sobol => f64::from(sobol_burley::sample(point, dimension, self.seed)),
-            Method::Random => {
-                let stream = u64::from(self.seed) << 32 | u64::from(dimension);
-                (random::at(stream, u64::from(point)) >> 11) as f64 / (1_u64 << 53) as f64
-            }
-        }
     }
 }
 

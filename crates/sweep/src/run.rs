@@ -1,8 +1,8 @@
 //! Computes what is missing of a sweep.
 
-use crate::plan::{Plan, PlanError, Run};
-use crate::store::{Chunk, Claim, Store, StoreError};
-use slowstart_study::scenario::Study;
+use crate::plan::{Plan, PlanError};
+use crate::store::{Claim, Store, StoreError};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Mutex;
@@ -52,20 +52,27 @@ pub struct Report {
     pub finished: bool,
 }
 
-/// The chunks of a shard that are not finished, with the runs of each that are in no part of another sweep.
-/// Chunks all of whose runs are elsewhere are left out.
+/// The chunks of a shard.
+fn chunks(plan: &Plan, shard: Shard) -> impl Iterator<Item = usize> {
+    (shard.0..plan.chunks()).step_by(shard.1)
+}
+
+/// The number of runs of a shard.
+pub fn runs_of(plan: &Plan, shard: Shard) -> usize {
+    chunks(plan, shard).map(|c| plan.part(c).len()).sum()
+}
+
+/// The chunks of a shard that are not finished.
+pub fn unfinished(plan: &Plan, store: &Store, shard: Shard) -> Vec<usize> {
+    chunks(plan, shard).filter(|c| !store.is_done(plan, *c)).collect()
+}
+
+/// True if the store has all runs of a chunk in parts of other sweeps, whose keys are `others`.
 ///
 /// # Errors
-/// If the store cannot be read.
-pub fn missing<'a>(
-    plan: &'a Plan,
-    store: &Store,
-    shard: Shard,
-) -> Result<Vec<(usize, Vec<&'a Run>)>, StoreError> {
-    let others = store.keys_of_others(plan)?;
-    let chunks = (0..plan.chunks()).filter(|c| c % shard.1 == shard.0 && !store.is_done(plan, *c));
-    let wanted = |c: usize| plan.chunk_runs(c).iter().filter(|r| !others.contains(&r.key)).collect();
-    Ok(chunks.map(|c| (c, wanted(c))).filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect())
+/// If a point has no valid study.
+pub fn is_elsewhere(plan: &Plan, chunk: usize, others: &BTreeSet<u128>) -> Result<bool, PlanError> {
+    Ok(!others.is_empty() && plan.runs(plan.part(chunk))?.iter().all(|r| others.contains(&r.key)))
 }
 
 /// Computes what is missing of a shard on `threads` threads; an engine on the real clock has one. Calls
@@ -83,16 +90,16 @@ pub fn run(
 ) -> Result<Report, RunError> {
     store.start(plan)?;
     let threads = if plan.engine.is_real_clock() { 1 } else { threads };
-    let todo = missing(plan, store, shard)?;
-    let mine = (0..plan.chunks()).filter(|c| c % shard.1 == shard.0);
-    let there: usize = mine.map(|c| plan.chunk_runs(c).len()).sum();
-    let mut go_on = each(there - todo.iter().map(|(_, runs)| runs.len()).sum::<usize>(), false);
+    let others = store.keys_of_others(plan)?;
+    let todo = unfinished(plan, store, shard);
+    let lacking: usize = todo.iter().map(|c| plan.part(*c).len()).sum();
+    let mut go_on = each(runs_of(plan, shard) - lacking, false);
     let mut report = Report::default();
-    let mut todo: Vec<&(usize, Vec<&Run>)> = todo.iter().collect();
+    let mut todo: Vec<&usize> = todo.iter().collect();
     while go_on && !todo.is_empty() {
         let computed = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
-        let theirs = on_threads(&todo, threads, &stopped, &|item: &(usize, Vec<&Run>)| {
+        let theirs = on_threads(&todo, threads, &stopped, &|chunk: &usize| {
             let each = |n: usize, ours: bool| {
                 computed.fetch_add(usize::from(ours), Ordering::Relaxed);
                 let go_on = each(n, ours) && !stopped.load(Ordering::Relaxed);
@@ -101,7 +108,7 @@ pub fn run(
                 }
                 go_on
             };
-            one(plan, store, item.0, &item.1, &each)
+            one(plan, store, *chunk, &others, &each)
         });
         report.computed += computed.into_inner();
         todo = theirs?;
@@ -150,73 +157,71 @@ pub(crate) fn on_threads<'a, T: Sync, E: Send>(
     }
 }
 
-/// Computes a chunk. Returns false if another process has it.
+/// Computes a chunk but for the runs in `others`. Returns false if another process has it.
 fn one(
     plan: &Plan,
     store: &Store,
     chunk: usize,
-    runs: &[&Run],
+    others: &BTreeSet<u128>,
     each: &dyn Fn(usize, bool) -> bool,
 ) -> Result<bool, RunError> {
+    let part = plan.part(chunk);
+    if is_elsewhere(plan, chunk, others)? {
+        each(part.len(), false);
+        return Ok(true);
+    }
     let mut ours = match store.claim(plan, chunk)? {
         Claim::Ours(chunk) => chunk,
         Claim::Theirs => return Ok(false),
         Claim::Done => {
-            each(runs.len(), false);
+            each(part.len(), false);
             return Ok(true);
         }
     };
-    each(ours.lines.len(), false);
-    let mut at: Option<(u32, Study)> = None;
-    for run in runs {
-        if ours.lines.contains_key(&run.key) {
-            continue;
+    let mut keys = Vec::with_capacity(part.len());
+    for point in plan.points(part) {
+        let (study, runs) = point?;
+        for run in runs {
+            if others.contains(&run.key) {
+                each(1, false);
+                continue;
+            }
+            keys.push(run.key);
+            if ours.lines.contains_key(&run.key) {
+                each(1, false);
+                continue;
+            }
+            if !each(0, false) {
+                return Ok(true);
+            }
+            count_run();
+            let line = match plan.compute(&study, &run, &|| !each(0, false)) {
+                // A signal also ends the programs that a run on the real clock started.
+                Err(_) if !each(0, false) => return Ok(true),
+                line => line.map_err(PlanError::from)?,
+            };
+            ours.append(run.key, line)?;
+            each(1, true);
         }
-        if !each(0, false) {
-            return Ok(true);
-        }
-        let study = match at.take() {
-            Some((point, study)) if point == run.point => study,
-            _ => plan.study(run.point)?,
-        };
-        count_run();
-        let line = match plan.compute(&study, run, &|| !each(0, false)) {
-            // A signal also ends the programs that a run on the real clock started.
-            Err(_) if !each(0, false) => return Ok(true),
-            line => line.map_err(PlanError::from)?,
-        };
-        at = Some((run.point, study));
-        ours.append(run.key, line)?;
-        each(1, true);
     }
-    finish(plan, ours, runs)?;
+    ours.finish(plan.columns(), &keys)?;
     Ok(true)
 }
 
-/// Writes the part of a chunk all of whose runs are in its journal.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn finish(plan: &Plan, chunk: Chunk, runs: &[&Run]) -> Result<(), StoreError> {
-    let keys: Vec<u128> = runs.iter().map(|r| r.key).collect();
-    chunk.finish(plan.columns(), &keys)
-}
-
-/// The lines of these runs, computed one after the other: a task for another process.
+/// The lines of the runs of these indices, computed one after the other: a task for another process.
 ///
 /// # Errors
 /// If a point has no valid study, or a run fails.
-pub fn compute(plan: &Plan, runs: &[Run]) -> Result<Vec<String>, PlanError> {
-    let mut at: Option<(u32, Study)> = None;
-    let mut lines = Vec::new();
-    for run in runs {
-        let study = match at.take() {
-            Some((point, study)) if point == run.point => study,
-            _ => plan.study(run.point)?,
-        };
-        count_run();
-        lines.push(plan.compute(&study, run, &|| false)?);
-        at = Some((run.point, study));
+pub fn compute(plan: &Plan, runs: &[usize]) -> Result<Vec<String>, PlanError> {
+    let mut lines = Vec::with_capacity(runs.len());
+    for part in runs.chunk_by(|a, b| a + 1 == *b) {
+        for point in plan.points(part[0]..part[0] + part.len()) {
+            let (study, runs) = point?;
+            for run in runs {
+                count_run();
+                lines.push(plan.compute(&study, &run, &|| false)?);
+            }
+        }
     }
     Ok(lines)
 }

@@ -341,7 +341,7 @@ impl Store {
     /// # Errors
     /// If a file cannot be read or written.
     pub fn start(&self, plan: &Plan) -> Result<(), StoreError> {
-        let started = Started { text: plan.text.clone(), runs: plan.runs.len(), chunks: plan.chunks() };
+        let started = Started { text: plan.text.clone(), runs: plan.len(), chunks: plan.chunks() };
         let file = self.dir.join("sweeps").join(format!("{}.json", plan.id));
         if !file.exists() {
             self.write_alone(&file, &started)?;
