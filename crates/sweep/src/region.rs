@@ -188,7 +188,7 @@ mod tests {
         let cast = |drawn: usize, decides: usize| {
             let mut all = vec![Contender { index: 0, own: vec![] }];
             all.extend((decides == 1).then(|| Contender { index: 1, own: vec![1] }));
-            all.extend((drawn % 2 == 0).then(|| Contender { index: 2, own: vec![1, 4] }));
+            all.extend(drawn.is_multiple_of(2).then(|| Contender { index: 2, own: vec![1, 4] }));
             all
         };
         let region = Region::new(sides, 5, 2, cast);
