@@ -102,7 +102,7 @@ impl Sweep {
 
 /// Answers a query of a store.
 #[pyfunction]
-#[pyo3(signature = (store_dir, *, r#where=None, columns=None, group=None, values=None))]
+#[pyo3(signature = (store_dir, *, r#where=None, columns=None, group=None, values=None, baseline=None))]
 pub(crate) fn query(
     py: Python<'_>,
     store_dir: PathBuf,
@@ -110,6 +110,7 @@ pub(crate) fn query(
     columns: Option<Vec<String>>,
     group: Option<Vec<String>>,
     values: Option<Vec<String>>,
+    baseline: Option<String>,
 ) -> PyResult<Table> {
     let store = store(&store_dir)?;
     let filters = filters(r#where)?;
@@ -118,6 +119,7 @@ pub(crate) fn query(
         columns: columns.unwrap_or_default(),
         group: group.unwrap_or_default(),
         values: values.unwrap_or_else(|| vec!["completion_s".into()]),
+        baseline,
     };
     Table::answer(py.detach(|| answer(&store, &q)).map_err(bad)?)
 }

@@ -38,6 +38,7 @@ use std::time::Instant;
   slowstart sweep scenarios/sweeps/geo.toml --out quic --engine quic
   slowstart sweep status store
   slowstart sweep query store --where 'rate>=50Mbit' --group startup,rate --value completion_s
+  slowstart sweep query store --group startup --baseline hystart
   slowstart sweep map store --x rate --y rtt
 
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is kept)."
@@ -86,10 +87,14 @@ struct QueryArgs {
     /// Summarise rows that have the same values of these columns
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     group: Vec<String>,
-    /// With --group: summarise these columns by median, mean, least and greatest value, and by how many runs
-    /// have none
+    /// With --group: summarise these columns by the median with its 95 % interval (low, high), the mean, the least
+    /// and the greatest value, and by how many runs have none
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", default_value = "completion_s")]
     value: Vec<String>,
+    /// With --group startup,...: also the median difference from this startup, run by run, with its 95 % interval, in
+    /// percent of times, rates and bytes
+    #[arg(long, value_name = "STARTUP", requires = "group")]
+    baseline: Option<String>,
     #[command(flatten)]
     rows: RowArgs,
 }
@@ -222,7 +227,13 @@ impl QueryArgs {
         self.rows.parquet.as_deref().map_or(Ok(()), refuse_existing).context("--parquet")?;
         let store = Store::open(&self.store)?;
         let filters = filters(&self.filters)?;
-        let q = Query { filters, columns: self.columns, group: self.group, values: self.value };
+        let q = Query {
+            filters,
+            columns: self.columns,
+            group: self.group,
+            values: self.value,
+            baseline: self.baseline,
+        };
         let answer = query::query(&store, &q)?;
         if let Some(file) = &self.rows.parquet {
             let write = || -> Result<()> {

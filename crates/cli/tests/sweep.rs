@@ -304,6 +304,66 @@ fn runs_that_are_the_same_occur_once() {
     assert_eq!(n.split(' ').next(), Some(lines.len().to_string().as_str()), "{n}");
 }
 
+/// Of ten runs the interval of the median is from the second to the ninth; differences are those of runs over the same
+/// path with the same seed, whatever the parameter of the other startup.
+#[test]
+fn a_query_has_intervals_and_paired_differences() {
+    let dir = folder("intervals");
+    let (file, out) = (dir.join("sweep.toml"), dir.join("store"));
+    let toml = "path = \"rate=10Mbit rtt=40ms queue=2bdp jitter=5ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"1MB\"\n\
+                runs = 10\n[axes]\nqueue = [\"1bdp\", \"2bdp\"]\n\"search:threshold\" = [0.2, 0.3]\n";
+    fs::write(&file, toml).expect("a study");
+    succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    let query = |more: &[&str]| -> Vec<serde_json::Value> {
+        let lines = succeeds(&[&["sweep", "query", text(&out), "--json"], more].concat());
+        lines.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+    };
+    let rows = query(&["--columns", "startup,queue,search:threshold,run,seed,completion_s"]);
+    assert_eq!(rows.len(), 2 * 3 * 10);
+    let groups = query(&["--group", "startup,queue,search:threshold", "--baseline", "standard"]);
+    assert_eq!(groups.len(), 2 * 3);
+    for g in &groups {
+        let of = |r: &&serde_json::Value, startup: &str| {
+            r["startup"] == startup && r["axis_queue"] == g["axis_queue"]
+        };
+        let own = |r: &&serde_json::Value| {
+            of(r, g["startup"].as_str().expect("a name"))
+                && r["axis_search:threshold"] == g["axis_search:threshold"]
+        };
+        let time = |r: &serde_json::Value| r["completion_s"].as_f64().expect("a time");
+        let mut times: Vec<f64> = rows.iter().filter(own).map(time).collect();
+        let mut differences: Vec<f64> = rows
+            .iter()
+            .filter(own)
+            .map(|r| {
+                let base = rows.iter().filter(|b| of(b, "standard")).find(|b| b["seed"] == r["seed"]);
+                100.0 * (time(r) / time(base.expect("a run of the baseline")) - 1.0)
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        differences.sort_by(f64::total_cmp);
+        assert_eq!(
+            (g["completion_s_low"].as_f64(), g["completion_s_high"].as_f64()),
+            (Some(times[1]), Some(times[8]))
+        );
+        let difference = |end: &str| g[format!("completion_s_difference_{end}")].as_f64();
+        assert_eq!(
+            (difference("low_percent"), difference("high_percent")),
+            (Some(differences[1]), Some(differences[8]))
+        );
+        assert_eq!((g["completion_s_pairs"].as_u64(), g["completion_s_never"].as_u64()), (Some(10), Some(0)));
+    }
+    let group = ["sweep", "query", text(&out), "--group", "startup", "--baseline"];
+    refuses(&[&group[..], &["hystart"]].concat(), &["found \"hystart\"", "search:threshold=0.2", "standard"]);
+    refuses(&[&group[..], &["search"]].concat(), &["several runs of search", "name its parameters"]);
+    let named = query(&["--group", "startup,search:threshold", "--baseline", "search:threshold=0.2"]);
+    assert_eq!(named.iter().map(|g| g["completion_s_pairs"].as_u64()).collect::<Vec<_>>(), [Some(20); 3]);
+    refuses(
+        &["sweep", "query", text(&out), "--group", "queue", "--baseline", "standard"],
+        &["expected --group startup,..."],
+    );
+}
+
 /// The places of a map's page that have a winner, and those that are a tie.
 fn winners_and_ties(page: &str) -> (usize, usize) {
     (page.matches("<td class=\"h").count(), page.matches("<td class=\"tie").count())

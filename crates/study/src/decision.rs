@@ -210,6 +210,33 @@ fn judge(m: &Median, margin: f64, less_is_better: bool, runs: usize) -> Change {
     if (m.mid < 0.0) == less_is_better { Change::Better } else { Change::Worse }
 }
 
+/// The median difference, with its interval, of the first values of pairs from the second: in percent of the
+/// second if it is relative. Of a time, a missing value is later than any other: the second result has the pairs in
+/// which only the first never got there, and those in which only the second never did, and the difference is over
+/// the pairs in which both did, infinite if there are none. `None` without pairs, and where a value is missing that
+/// is no time.
+pub fn paired(
+    pairs: &[(Option<f64>, Option<f64>)],
+    is_relative: bool,
+    is_time: bool,
+) -> Option<(Median, [usize; 2])> {
+    let by = |x: f64, y: f64| if is_relative { 100.0 * (x / y - 1.0) } else { x - y };
+    let both: Vec<f64> =
+        pairs.iter().filter_map(|(x, y)| Some(by((*x)?, (*y)?))).filter(|d| d.is_finite()).collect();
+    let count = |x: bool, y: bool| pairs.iter().filter(|p| (p.0.is_some(), p.1.is_some()) == (x, y)).count();
+    let never = [count(false, true), count(true, false)];
+    let missing = pairs.len() - count(true, true);
+    if missing > 0 && (!is_time || both.is_empty() && never == [0, 0]) {
+        return None;
+    }
+    let away = if never[0] >= never[1] { f64::INFINITY } else { f64::NEG_INFINITY };
+    match median(&both) {
+        Some(middle) => Some((middle, never)),
+        None if missing > 0 => Some((Median { mid: away, low: away, high: away }, never)),
+        None => None,
+    }
+}
+
 /// The difference in percent of `a` from `b`, pair by pair, by a measure in which less is better or not;
 /// `None` if there are not as many of one as of the other, or none.
 pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Option<Difference> {
@@ -390,22 +417,8 @@ impl<'a> Decision<'a> {
     /// was not observed in a run. Of times a missing one is later than any other.
     fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
         let pairs = self.pairs(a, b, figure);
-        let by = |x: f64, y: f64| if figure.is_relative() { 100.0 * (x / y - 1.0) } else { x - y };
-        let both: Vec<f64> =
-            pairs.iter().filter_map(|(_, x, y)| Some(by((*x)?, (*y)?))).filter(|d| d.is_finite()).collect();
-        let count =
-            |x: bool, y: bool| pairs.iter().filter(|p| (p.1.is_some(), p.2.is_some()) == (x, y)).count();
-        let never = [count(false, true), count(true, false)];
-        let missing = pairs.len() - count(true, true);
-        if missing > 0 && (!figure.is_time() || both.is_empty() && never == [0, 0]) {
-            return None;
-        }
-        let away = if never[0] >= never[1] { f64::INFINITY } else { f64::NEG_INFINITY };
-        let middle = match median(&both) {
-            Some(middle) => middle,
-            None if missing > 0 => Median { mid: away, low: away, high: away },
-            None => return None,
-        };
+        let values: Vec<_> = pairs.iter().map(|(_, x, y)| (*x, *y)).collect();
+        let (middle, never) = paired(&values, figure.is_relative(), figure.is_time())?;
         let of = Difference::of(middle, self.margin_of(b, figure), figure.less_is_better(), pairs.len());
         Some(of.with_never(never))
     }

@@ -10,6 +10,7 @@
 //! - [`table`]: rows as Arrow columns and Parquet files
 
 mod axes;
+mod baseline;
 pub mod captures;
 pub mod map;
 mod page;

@@ -89,6 +89,7 @@ pub fn map(
         columns: Vec::new(),
         group: names(&[x, y, "startup", "params"]),
         values: names(&[value, "startup_lost_packets"]),
+        baseline: None,
     };
     let answer = query(store, &q)?;
     // Several parameters of one startup are told apart.
@@ -98,8 +99,22 @@ pub fn map(
     }
     let mut places: Vec<Place> = Vec::new();
     for row in answer.rows {
-        let [x, y, startup, params, Cell::Integer(runs), median, _, _, _, Cell::Integer(missing), lost, ..] =
-            &row[..]
+        let [
+            x,
+            y,
+            startup,
+            params,
+            Cell::Integer(runs),
+            median,
+            _,
+            _,
+            _,
+            _,
+            _,
+            Cell::Integer(missing),
+            lost,
+            ..,
+        ] = &row[..]
         else {
             continue;
         };

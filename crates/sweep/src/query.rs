@@ -1,5 +1,6 @@
 //! Reads a store: filters its rows, groups them, and summarises values.
 
+use crate::baseline::{Baseline, difference, difference_columns};
 use crate::plan::hex;
 use crate::store::{Store, StoreError};
 use crate::table::{TableError, arrow_type};
@@ -13,6 +14,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_study::axis;
 use slowstart_study::columns::{Cell, Column, Kind};
+use slowstart_study::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +50,9 @@ pub enum QueryError {
     /// A filter is not of the form that is expected.
     #[error("filter: found {0:?}, expected COLUMN, one of = != < <= > >=, and a value, such as rate>=50Mbit")]
     Filter(String),
+    /// Differences from a baseline that has no runs, or more than one at a place.
+    #[error("baseline: {0}")]
+    Baseline(String),
     /// A filter of a column of numbers by something else.
     #[error("filter: found {value:?} for column {column}, expected a number, perhaps with a unit")]
     NoNumber {
@@ -126,10 +131,10 @@ impl Filter {
 }
 
 /// A column of a batch.
-struct Values(ArrayRef);
+pub(crate) struct Values(pub(crate) ArrayRef);
 
 impl Values {
-    fn number(&self, row: usize) -> Option<f64> {
+    pub(crate) fn number(&self, row: usize) -> Option<f64> {
         if self.0.is_null(row) {
             return None;
         }
@@ -141,7 +146,7 @@ impl Values {
     }
 
     /// Calls `with` with the value as text, unless it is null.
-    fn with_text<T>(&self, row: usize, with: impl FnOnce(&str) -> T) -> Option<T> {
+    pub(crate) fn with_text<T>(&self, row: usize, with: impl FnOnce(&str) -> T) -> Option<T> {
         match self.cell(row) {
             Cell::Null => None,
             Cell::Text(t) => Some(with(&t)),
@@ -174,6 +179,9 @@ pub struct Query {
     pub group: Vec<String>,
     /// The columns that a summary is of.
     pub values: Vec<String>,
+    /// With a group: the startup, with the parameters that differ from its own, from which each run of a group
+    /// differs by what the summary says.
+    pub baseline: Option<String>,
 }
 
 /// The answer to a query: columns, and values row by row.
@@ -216,7 +224,7 @@ fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
 
 /// The column of an axis of this name, else that of rows: a sweep over `path` has its values in `axis_path`, and the
 /// whole path of each row, with the values of all other axes, in `path`.
-fn resolve(schema: &Schema, name: &str) -> Result<usize, QueryError> {
+pub(crate) fn resolve(schema: &Schema, name: &str) -> Result<usize, QueryError> {
     let axis = format!("axis_{name}");
     let find = |name: &str| schema.fields().iter().position(|f| f.name() == name);
     find(&axis).or_else(|| find(name)).ok_or_else(|| {
@@ -242,7 +250,7 @@ fn fitted(array: &ArrayRef, to: &DataType) -> ArrayRef {
 }
 
 /// Calls `each` with the batches of the parts, which have the columns `wanted` of `schema` in this order.
-fn scan(
+pub(crate) fn scan(
     parts: &[(String, PathBuf)],
     schema: &Schema,
     wanted: &[usize],
@@ -310,25 +318,34 @@ fn kind(of: &DataType) -> Kind {
 }
 
 /// What a summary says of a value.
-const SUMMARIES: [&str; 5] = ["median", "mean", "min", "max", "missing"];
+const SUMMARIES: [&str; 7] = ["median", "low", "high", "mean", "min", "max", "missing"];
 
-/// The median, mean, least and greatest of some values, null of none; and how many of `runs` have none, which
-/// of a time are those that never got there.
-fn summary(values: &mut [f64], runs: usize) -> [Cell; 5] {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let missing = Cell::Integer((runs - n) as u64);
-    if n == 0 {
-        return [Cell::Null, Cell::Null, Cell::Null, Cell::Null, missing];
-    }
-    let median = f64::midpoint(values[(n - 1) / 2], values[n / 2]);
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let [median, mean, least, most] = [median, mean, values[0], values[n - 1]].map(Cell::Number);
-    [median, mean, least, most, missing]
+/// The median of some values with its 95 % interval ([`median`]), their mean, least and greatest, null of none; and
+/// how many of `runs` have none, which of a time are those that never got there.
+fn summary(values: &[f64], runs: usize) -> [Cell; SUMMARIES.len()] {
+    let missing = Cell::Integer((runs - values.len()) as u64);
+    let Some(middle) = median(values) else {
+        return [Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, missing];
+    };
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let [median, low, high, mean, least, most] =
+        [middle.mid, middle.low, middle.high, mean, least, most].map(Cell::Number);
+    [median, low, high, mean, least, most, missing]
 }
 
-/// A group: the values of its columns, its number of rows, and the values to summarise.
-type Group = (Vec<Cell>, usize, Vec<Vec<f64>>);
+/// Rows with the same values of some columns.
+struct Group {
+    /// Those values.
+    cells: Vec<Cell>,
+    /// The number of rows.
+    rows: usize,
+    /// The values to summarise, column by column.
+    values: Vec<Vec<f64>>,
+    /// The same, pair by pair with those of the baseline's run, if it has one.
+    pairs: Vec<Vec<(Option<f64>, Option<f64>)>>,
+}
 
 /// Answers a query. Groups are in order of their values; other rows in the order of the parts. A run that two
 /// sweeps computed counts once.
@@ -356,9 +373,16 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
         (group, _) => find(group)?,
     };
     let values = if q.group.is_empty() { Vec::new() } else { find(&q.values)? };
+    if q.baseline.is_some() && !q.group.iter().any(|g| g == "startup") {
+        return Err(QueryError::Baseline(
+            "found it without the group startup, expected --group startup,...".into(),
+        ));
+    }
+    let baseline = q.baseline.as_ref().map(|b| Baseline::read(&parts, &all, b, &values)).transpose()?;
     let key = if may_repeat(&parts) { Some(resolve(&all, "key")?) } else { None };
     let mut wanted: Vec<usize> = [&filters[..], &shown[..], &values[..]].concat();
     wanted.extend(key);
+    wanted.extend(baseline.iter().flat_map(|b| &b.columns));
     wanted.sort_unstable();
     wanted.dedup();
     let place = |i: &usize| wanted.binary_search(i).expect("it is wanted");
@@ -368,6 +392,7 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
         values.iter().map(place).collect(),
     );
     let key_at = key.as_ref().map(place);
+    let pairs_at: Vec<usize> = baseline.iter().flat_map(|b| &b.columns).map(place).collect();
     let mut seen = BTreeSet::new();
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let (mut rows, mut read) = (Vec::new(), 0);
@@ -394,12 +419,18 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
             }
             if !groups.contains_key(&name) {
                 let cells = shown_at.iter().map(|at| arrays[*at].cell(row)).collect();
-                groups.insert(name.clone(), (cells, 0, vec![Vec::new(); values_at.len()]));
+                let (values, pairs) = (vec![Vec::new(); values_at.len()], vec![Vec::new(); values_at.len()]);
+                groups.insert(name.clone(), Group { cells, rows: 0, values, pairs });
             }
             let group = groups.get_mut(&name).expect("it is there");
-            group.1 += 1;
-            for (at, list) in values_at.iter().zip(&mut group.2) {
+            group.rows += 1;
+            for (at, list) in values_at.iter().zip(&mut group.values) {
                 list.extend(arrays[*at].number(row));
+            }
+            if let Some(theirs) = baseline.as_ref().and_then(|b| b.of(&arrays, &pairs_at, row)) {
+                for ((at, y), pairs) in values_at.iter().zip(theirs).zip(&mut group.pairs) {
+                    pairs.push((arrays[*at].number(row), *y));
+                }
             }
         }
     })?;
@@ -414,14 +445,22 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
                 let kind = if s == "missing" { Kind::Integer } else { Kind::Number };
                 columns.push(Column::new(&format!("{}_{s}", all.field(*i).name()), kind, ""));
             }
+            if baseline.is_some() {
+                columns.extend(difference_columns(all.field(*i).name()));
+            }
         }
         let mut sorted: Vec<_> = groups.into_values().collect();
-        sorted.sort_by(|a, b| compare(&a.0, &b.0));
+        sorted.sort_by(|a, b| compare(&a.cells, &b.cells));
         rows = sorted
             .into_iter()
-            .map(|(mut cells, n, mut lists)| {
-                cells.push(Cell::Integer(n as u64));
-                cells.extend(lists.iter_mut().flat_map(|l| summary(l, n)));
+            .map(|Group { mut cells, rows, values: lists, pairs }| {
+                cells.push(Cell::Integer(rows as u64));
+                for ((list, pairs), i) in lists.iter().zip(&pairs).zip(&values) {
+                    cells.extend(summary(list, rows));
+                    if baseline.is_some() {
+                        cells.extend(difference(all.field(*i).name(), pairs));
+                    }
+                }
                 cells
             })
             .collect();
