@@ -39,9 +39,10 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Guides that show what commands print.
-const SHOWN: [(&str, usize); 6] = [
+const SHOWN: [(&str, usize); 7] = [
     ("captures", 2),
-    ("tutorial", 3),
+    ("tutorial", 4),
+    ("advise", 1),
     ("which-startup", 1),
     ("operator", 3),
     ("add-an-algorithm", 1),
