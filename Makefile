@@ -29,7 +29,7 @@ bench:
 results:
 	mkdir -p target/papers && cp docs/evidence/papers/claims.jsonl target/papers
 	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --out target/papers
-	cp target/papers/README.md target/papers/claims.md target/papers/claims.jsonl docs/evidence/papers
+	cp target/papers/README.md target/papers/claims.jsonl docs/evidence/papers
 
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:

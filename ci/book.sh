@@ -43,6 +43,11 @@ list paths "Paths" >"$src/reference/paths.md"
 list path-keys "Keys of a path" >"$src/reference/path-keys.md"
 list avoidances "Congestion avoidance" >"$src/reference/avoidances.md"
 { list profiles "Stacks and their settings"; printf '\n```text\n'; "$slowstart" list knobs; printf '```\n'; } >"$src/reference/stacks.md"
+# All claims of the papers, as recorded. An experiment of arithmetic lists those of the others too.
+mkdir "$work/papers"
+cp docs/evidence/papers/claims.jsonl "$work/papers"
+"$slowstart" --quiet reproduce ess/fig2 --out "$work/papers" >/dev/null
+sed 's#(README\.md)#(index.md)#' "$work/papers/claims.md" >"$src/evidence/papers/claims.md"
 # The help of a command and of its subcommands.
 help_of() {
   local text sub
@@ -84,7 +89,7 @@ while IFS=$'\t' read -r name about; do
     live "path=rate=50Mbit+rtt=100ms+queue=2bdp&startups=$code" "$name over a path" ../
     printf '\n```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n\n' "$name"
     awk -v name="$name" '/^## / { on = 0; n = split(substr($0, 4), words, /, | and /); for (i = 1; i <= n; i++) on = on || words[i] == name || (words[i] ~ /^(search|rapid-start)$/ && index(name, words[i] "-") == 1); next } on' \
-      docs/reference/algorithms.md
+      docs/reference/algorithms.md | sed 's/](#/](algorithms.md#/g'
     printf '\nAll startups, and the rules that hold for each: [Algorithms](algorithms.md).\n'
   } >"$src/reference/$file"
   printf -- '- [%s](%s): %s\n' "$name" "$file" "$about" >>"$src/reference/startups.md"

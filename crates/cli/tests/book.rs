@@ -201,7 +201,7 @@ fn every_command_works() {
         fs::copy(root.join("scenarios/captures").join(capture), dir.join("service.jsonl")).expect("a copy");
         if cfg!(feature = "sweep") && page.ends_with("docs/guide/sweeps.md") {
             // The store that it asks for.
-            let sweep = "path = \"rate=1Mbit rtt=20ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"200kB\"\n[axes]\n\
+            let sweep = "path = \"rate=1Mbit rtt=20ms\"\nstartups = [\"standard\", \"search\", \"hystart\"]\nsize = \"200kB\"\n[axes]\n\
                      rate = \"10,50Mbit\"\nrtt = \"20,80ms\"\n";
             fs::write(dir.join("sweep.toml"), sweep).expect("a file");
             if !succeeds(&dir, "sweep sweep.toml --out store") {
