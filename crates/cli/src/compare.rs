@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart_report::study::title;
 use slowstart_study::axis;
-use slowstart_study::decision::CHOSEN;
+use slowstart_study::chosen;
 use slowstart_study::engines::Engine;
 use slowstart_study::record::ROW_SCHEMA;
 use slowstart_study::scenario::{Study, StudyText};
@@ -149,9 +149,8 @@ impl Compare {
             .collect::<Result<Vec<_>>>()?;
         if !self.study.has("startups") && !self.all {
             // The kernel's own default besides.
-            let chosen = |name: &str| CHOSEN.contains(&name) || name == "cubic";
             for study in &mut studies {
-                study.contenders.retain(|c| chosen(&c.startup_name));
+                study.contenders.retain(|c| chosen::is_chosen(&c.startup_name) || c.startup_name == "cubic");
             }
         }
         if self.how.picture.is_some() && studies.len() > 1 {

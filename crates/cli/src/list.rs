@@ -14,7 +14,7 @@ use slowstart_report::study::shown;
 use slowstart_sim::path::{PATH_KEYS, PathSpec};
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::profile::{Knob, Profile};
-use slowstart_study::decision::CHOSEN;
+use slowstart_study::chosen;
 use slowstart_study::record::Param;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -177,7 +177,7 @@ fn entries(kind: Kind) -> Vec<Entry> {
                 let entry = Entry::new(e.name, e.about)
                     .with_source(e.source)
                     .with_params(|put| e.algorithm.each_param(put));
-                let is_default = CHOSEN.contains(&e.name);
+                let is_default = chosen::is_chosen(e.name);
                 Entry { is_reconstructed: e.is_reconstructed, is_default, ..entry }
             })
             .collect(),

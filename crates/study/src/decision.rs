@@ -18,19 +18,6 @@ use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The startups that people choose among, which `slowstart compare` runs if none is named.
-pub const CHOSEN: [&str; 9] = [
-    "hystart",
-    "standard",
-    "hystart++",
-    "search",
-    "ess",
-    "bbr3",
-    "rapid-start",
-    "careful-resume",
-    "rate-bound",
-];
-
 /// Differences of times, rates and bytes below this share are none.
 pub const MARGIN: f64 = 0.03;
 /// Differences of fewer lost packets are none: what an initial window holds (RFC 6928).

@@ -24,6 +24,7 @@
 
 pub mod axis;
 pub mod cells;
+pub mod chosen;
 pub mod columns;
 pub mod decision;
 pub mod engines;

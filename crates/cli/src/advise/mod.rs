@@ -22,9 +22,8 @@ use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_report::study::about;
 use slowstart_report::{Page, html};
 use slowstart_sim::path::Files;
-use slowstart_study::decision::{
-    CHOSEN, Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative,
-};
+use slowstart_study::chosen;
+use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative};
 use slowstart_study::harm;
 use slowstart_study::record::{Class, Param, Row};
 use slowstart_study::scenario::{self, Study, StudyText};
@@ -237,7 +236,7 @@ impl Advise {
             write_new(file, &toml).context("--paths")?;
         }
         let mut names = vec![self.in_use().to_string()];
-        names.extend(CHOSEN.iter().filter(|n| **n != in_use.startup_name).map(ToString::to_string));
+        names.extend(chosen::names().filter(|n| *n != in_use.startup_name).map(String::from));
         let model = Model { toml, size, runs: fitted.len() as u32 };
         let study = model.study(&names, None, &[])?;
         let rows = run(&study);

@@ -9,7 +9,7 @@ use slowstart_replay::fit::{fit, sampled};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::AnalysedTransfer;
 use slowstart_replay::transfer::{ExitClass, Transfer};
-use slowstart_study::decision::CHOSEN;
+use slowstart_study::chosen;
 use slowstart_study::scenario;
 use slowstart_study::words::number;
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ const WITHIN_RTTS: f64 = 1.0;
 
 /// The startups whose rules recorded exits are compared with: those that can observe a connection.
 pub(super) fn candidates() -> Vec<Candidate> {
-    let of = |name: &&str| {
+    let of = |name: &'static str| {
         let startup = scenario::startup("startup", name).ok()?.1;
-        Some(Candidate { label: (*name).to_string(), startup })
+        Some(Candidate { label: name.to_string(), startup })
     };
-    CHOSEN.iter().filter_map(of).collect()
+    chosen::names().filter_map(of).collect()
 }
 
 /// Transfers of one class of RTT.
