@@ -19,6 +19,7 @@ use slowstart_sim::engine::Sampling;
 use slowstart_sim::path::queue::Departure;
 use slowstart_sim::path::{Direction, Ecn, Held, Kind, PacketInfo, Path};
 use slowstart_sim::random;
+use slowstart_sim::tcp::ranges::Ranges;
 use slowstart_sim::trace::MILESTONES;
 use slowstart_study::measured::{Identity, Measured};
 use slowstart_study::record::{EventRow, Row, Sample, Trace};
@@ -142,8 +143,9 @@ trait Stack: Sized {
     fn events(&mut self, end: usize) -> Result<(), QuicError>;
     /// The server writes; returns how much of `data` the stack took.
     fn write(&mut self, data: &'static [u8]) -> usize;
-    /// The client reads; returns the bytes.
-    fn read(&mut self) -> u64;
+    /// The client reads; returns the bytes. With `pieces` it reads them as they come, in any order, and adds
+    /// where they belong: the stack holds none then, and closes no connection for its gaps.
+    fn read(&mut self, pieces: Option<&mut Ranges>) -> u64;
     /// What is to be processed after reading and writing.
     fn settle(&mut self, end: usize);
     /// Writes the next datagram of an end into `buffer`; returns its size and codepoint, or `None` if it has
@@ -174,6 +176,8 @@ struct Observed {
     sample_at: Instant,
     exited: bool,
     trace: Trace,
+    /// The most gaps between pieces of the stream that had come.
+    most_gaps: u64,
 }
 
 /// A transfer under way.
@@ -198,6 +202,8 @@ struct Transfer<S> {
     sampling: Sampling,
     internals: bool,
     logs: Option<Logs>,
+    /// What has come of the stream, if the client reads it in any order.
+    pieces: Option<Ranges>,
     /// Why an end closed the connection.
     closed: Option<String>,
     observed: Observed,
@@ -252,6 +258,7 @@ impl<S: Stack> Transfer<S> {
             sampling: Sampling::Off,
             internals: false,
             logs,
+            pieces: None,
             closed: None,
             observed: Observed::default(),
             scratch: Default::default(),
@@ -298,9 +305,12 @@ impl<S: Stack> Transfer<S> {
                 self.refused = written == 0;
             }
         } else {
-            let received = self.stack.read();
+            let received = self.stack.read(self.pieces.as_mut());
             if received > 0 {
                 let m = &mut self.observed;
+                if let Some(pieces) = &self.pieces {
+                    m.most_gaps = m.most_gaps.max(pieces.gaps());
+                }
                 m.received += received;
                 for (at, bytes) in m.milestones.iter_mut().zip(MILESTONES) {
                     if m.received >= bytes {
@@ -632,6 +642,15 @@ impl Which {
         }
     }
 
+    /// Repeats a job and returns the most gaps between pieces of the stream that the client ever had to
+    /// hold: a receiver that allows fewer would have closed the connection. The client here allows any number.
+    pub fn gaps(self, knobs: &Knobs, study: &Study, job: Job) -> Result<u64, QuicError> {
+        match self {
+            Self::Noq => gaps::<noq::Noq>(knobs, study, job),
+            Self::Quinn => gaps::<quinn::Quinn>(knobs, study, job),
+        }
+    }
+
     /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server
     /// ends at the exit of the row.
     pub fn logs(self, knobs: &Knobs, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
@@ -656,6 +675,16 @@ fn prepared<S: Stack>(
     let seed = study.run_seed(job.run);
     let remembered = memory::<S>(knobs, study, contender, seed)?;
     Transfer::new(knobs, study, contender, seed, remembered, logged)
+}
+
+fn gaps<S: Stack>(knobs: &Knobs, study: &Study, job: Job) -> Result<u64, QuicError> {
+    let mut transfer = prepared::<S>(knobs, study, job, false)?;
+    transfer.pieces = Some(Ranges::default());
+    transfer.run(Instant::ZERO + study.duration)?;
+    match transfer.closed {
+        None => Ok(transfer.observed.most_gaps),
+        Some(why) => Err(QuicError::Closed(why)),
+    }
 }
 
 fn session<S: Stack>(

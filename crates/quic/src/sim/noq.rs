@@ -12,6 +12,7 @@ use noq_proto::{
     TransportConfig, VarInt,
 };
 use slowstart_sim::path::Ecn;
+use slowstart_sim::tcp::ranges::Ranges;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -165,13 +166,17 @@ impl Stack for Noq {
         connection.send_stream(stream).write_chunks(&mut chunks.as_mut_slice()).unwrap_or(0)
     }
 
-    fn read(&mut self) -> u64 {
+    fn read(&mut self, mut pieces: Option<&mut Ranges>) -> u64 {
         let end = &mut self.ends[CLIENT];
         let (Some((_, connection)), Some(stream)) = (&mut end.connection, end.stream) else { return 0 };
         let mut received = 0;
-        if let Ok(mut chunks) = connection.recv_stream(stream).read(true) {
+        if let Ok(mut chunks) = connection.recv_stream(stream).read(pieces.is_none()) {
             while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                received += chunk.bytes.len() as u64;
+                let bytes = chunk.bytes.len() as u64;
+                received += bytes;
+                if let Some(pieces) = pieces.as_deref_mut().filter(|_| bytes > 0) {
+                    pieces.add(chunk.offset, chunk.offset + bytes, |_, _| {});
+                }
             }
             let _ = chunks.finalize();
         }

@@ -247,3 +247,28 @@ fn knobs_that_are_unknown_are_refused() {
     let (_, knobs) = Knobs::parse("noq,mtu=1472,mtu=discover").unwrap();
     assert_eq!(knobs.label(), ",mtu=discover");
 }
+
+/// A paced window of twice the rate loses every second packet once the queue is full: each is a gap, until it
+/// is sent again. noq's client, which reads in order, closes from 1,024 pieces on, with the same sender and
+/// seed; pieces that join are not always joined, so that half as many gaps may be enough.
+#[test]
+fn a_client_that_takes_any_gaps_counts_what_closes_another() {
+    for (path, closes) in
+        [("rate=200Mbit rtt=200ms queue=1bdp", true), ("rate=50Mbit rtt=50ms queue=1bdp", false)]
+    {
+        let text = StudyText {
+            path: path.into(),
+            startups: vec!["standard".into()],
+            size: Some("30MB".into()),
+            runs: Some(1),
+            ..StudyText::default()
+        };
+        let (study, job) = (Study::check(&text, None).unwrap(), Job { contender: 0, run: 0 });
+        let (which, knobs) = Knobs::parse("noq").unwrap();
+        let gaps = which.gaps(&knobs, &study, job).unwrap();
+        assert_eq!(gaps > 512, closes, "{gaps} gaps on {path}");
+        let real = which.run(&knobs, &study, job, Sampling::Off, false).unwrap();
+        let why = real.measured.closed.unwrap_or_default();
+        assert_eq!(why.contains("too many gaps"), closes, "{why}");
+    }
+}

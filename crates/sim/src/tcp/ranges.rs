@@ -30,6 +30,12 @@ impl Ranges {
         self.all.back().map(|r| r.1)
     }
 
+    /// Number of gaps below the last range, of sequence numbers from 0.
+    pub fn gaps(&self) -> u64 {
+        let first = self.all.front().is_some_and(|r| r.0 == 0);
+        self.all.len() as u64 - u64::from(first)
+    }
+
     /// The ranges, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.all.iter().copied()
@@ -106,6 +112,17 @@ impl Ranges {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn gaps_count_from_zero() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.gaps(), 0);
+        ranges.add(5, 9, |_, _| {});
+        ranges.add(12, 13, |_, _| {});
+        assert_eq!(ranges.gaps(), 2);
+        ranges.add(0, 5, |_, _| {});
+        assert_eq!(ranges.gaps(), 1);
+    }
 
     #[test]
     fn agrees_with_a_plain_set() {
