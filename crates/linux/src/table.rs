@@ -439,8 +439,8 @@ mod tests {
     /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the
     /// losses that rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of
     /// rapid start, where the threshold of adaptive start begins, and other readings of HyStart's train and of
-    /// SEARCH's shortfall (docs/reference/kernel.md). They are refused if given.
-    const NOT_IN_OBJECTS: [&str; 17] = [
+    /// SEARCH's shortfall, and HyStart's pause, which is a patch of the kernel (docs/reference/kernel.md). They are refused if given.
+    const NOT_IN_OBJECTS: [&str; 18] = [
         "rollback",
         "keep_width",
         "app_limited",
@@ -457,6 +457,7 @@ mod tests {
         "begin",
         "train",
         "at_ssthresh",
+        "pause",
         "share_of",
     ];
 
@@ -469,7 +470,7 @@ mod tests {
                 if NOT_IN_OBJECTS.contains(&k) && !c.params.iter().any(|p| p.0 == k) {
                     let off = match k {
                         "extra" => v == ParamValue::Number(15.0),
-                        "every" => v == ParamValue::Number(0.0),
+                        "every" | "pause" => v == ParamValue::Number(0.0),
                         "few" => c.startup == "rate-bound",
                         "pace" | "w_max" => c.startup.starts_with("rapid-start"),
                         "iw" => v == ParamValue::Number(1.0),

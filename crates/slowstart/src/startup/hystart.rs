@@ -17,6 +17,10 @@
 //!
 //! Departs from Linux: samples in the first second after a recovery are not discarded.
 //!
+//! Ours, off by default: `pause=2` does not judge the delay of a round before which no ACK came for a quarter of
+//! the minimum RTT. What a path that is full delivers comes without pauses, so that no queue stood when the
+//! packets of this round left, and a higher RTT is noise. `contrib/linux` has it as a patch.
+//!
 //! Reconstructed because Algorithm 1 leaves it open (`paper`):
 //! - rounds begin as in Linux 6.13; the paper does not say when;
 //! - a clock tick is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it would be 8); only the threshold is
@@ -55,18 +59,6 @@ choice! {
 }
 
 choice! {
-    /// From which rounds the noise of the RTT is learned.
-    pub enum Noise {
-        /// From none.
-        Off = "off",
-        /// From those before which ACKs paused.
-        Pause = "pause",
-        /// From those that delivered more in a time, by half of what they delivered more.
-        Rate = "rate",
-    }
-}
-
-choice! {
     /// Whose rules to follow.
     pub enum Rules {
         /// Linux since January 2025 (25c1a9ca53db): rounds begin at any window.
@@ -99,26 +91,9 @@ params! {
         latch: bool = false, "on or off", |_v| true;
         /// What the length of a train is.
         train: Train = Train::Gap, "one of gap, sum", |_v| true;
-        /// The rise of the RTT that ends it: the minimum RTT, halved so often (Linux, from 4 ms to `most`).
-        rise: u32 = 3, "a number of halvings, to 8", |v| v <= 8;
-        /// The most that this rise is.
-        most: Span = Span::millis(16), "a time such as 16ms", |_v| true;
-        /// Samples of a round before its delay is judged.
-        samples: u32 = 8, "a number of samples", |_v| true;
-        /// The delay of a round is judged after the minimum RTT, halved so often; 0: at once.
-        settle: u32 = 0, "a number of halvings, to 8", |v| v <= 8;
-        /// The delay of a round is not judged if a pause of the ACKs longer than the minimum RTT, halved so
-        /// often, came before it: the path was not full then. 0: always.
+        /// The delay of a round is not judged if the time without ACKs before it exceeded the minimum RTT,
+        /// halved this many times. 0: every round is judged, as in Linux.
         pause: u32 = 0, "a number of halvings, to 8", |v| v <= 8;
-        /// A pause is longer than twice the longest gap between the ACKs of the round before.
-        slots: bool = false, "on or off", |_v| true;
-        /// By how much a round's minimum exceeds the connection's, in rounds that did not fill the path, is
-        /// noise, which is added to the rise.
-        noise: Noise = Noise::Off, "one of off, pause, rate", |_v| true;
-        /// Rounds one after the other that must show the rise.
-        rounds: u32 = 1, "a number of rounds", |v| v >= 1;
-        /// What growth is divided by while more rounds must show the rise; 0: the window is held.
-        divisor: u32 = 1, "a number", |_v| true;
         /// Detect at `cwnd == ssthresh` too, as Algorithm 1 prints it, and not only below.
         at_ssthresh: bool = false, "on or off", |_v| true;
     }
@@ -136,7 +111,7 @@ impl Params {
     }
 }
 
-/// Samples per round before its delay is judged, but for Linux.
+/// Samples per round before its delay is judged.
 const SAMPLES: u32 = 8;
 /// A clock tick of the paper.
 const TICK: Span = Span::millis(1);
@@ -157,7 +132,7 @@ impl Rules {
 
     /// Returns the largest RTT that does not end the startup. `before` is the minimum RTT of the previous
     /// round.
-    fn delay(self, p: &Params, delay_min: Span, before: Option<Span>) -> Span {
+    fn delay(self, delay_min: Span, before: Option<Span>) -> Span {
         let (ms, s) = (Span::millis, Span::secs);
         match self {
             Self::Ns3 => delay_min + delay_min.clamp(ms(4), s(1)),
@@ -165,7 +140,7 @@ impl Rules {
                 let rise = TICK * b.0.div_ceil(16 * TICK.0);
                 b + rise.max(TICK * 2) - Span(1)
             }),
-            _ => delay_min + Span(delay_min.0 >> p.rise).max(ms(4)).min(p.most.max(ms(4))),
+            _ => delay_min + (delay_min / 8).clamp(ms(4), ms(16)),
         }
     }
 }
@@ -185,12 +160,8 @@ pub struct HyStart {
     round: Option<Round>,
     /// A detection below `low_window`, with `latch`.
     latched: Option<Exit>,
-    /// When the last ACK with a sample came.
+    /// When the newest sample came.
     newest: Option<Instant>,
-    /// What of the RTT is noise.
-    noise: Span,
-    /// Rounds one after the other that have shown the rise.
-    over: u32,
     /// It has ended slow start by its own rule (`ca->found`).
     left: bool,
 }
@@ -207,52 +178,22 @@ struct Round {
     samples: u32,
     /// The minimum RTT of the previous round.
     before: Option<Span>,
-    /// ACKs paused before it.
+    /// It follows a pause, so its delay is not judged.
     paused: bool,
-    /// The longest time between two ACKs of it.
-    gap: Span,
-    /// Bytes delivered when it began.
-    delivered: Bytes,
-    /// What the previous round delivered, and how long it lasted.
-    last: (Bytes, Span),
-    /// It has shown the rise.
-    over: bool,
 }
 
 impl HyStart {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
-        Self { params, delay_min: None, round: None, latched: None, newest: None, noise: Span::ZERO, over: 0, left: false }
+        Self { params, delay_min: None, round: None, latched: None, newest: None, left: false }
     }
 
     /// Begins a round if this ACK is beyond the end of the last: `after(snd_una, end_seq)`.
     fn mark(&mut self, v: &View, ack: &Ack) {
         if self.round.as_ref().is_none_or(|r| ack.upto > r.end) {
             let before = self.round.as_ref().and_then(|r| r.least);
-            let p = &self.params;
-            let floor = self.delay_min.unwrap_or_default();
-            let silence = self.newest.map_or(Span::ZERO, |t| v.now.since(t));
-            let paused = p.pause > 0
-                && silence > Span(floor.0 >> p.pause)
-                && (!p.slots || self.round.as_ref().is_none_or(|r| silence > r.gap * 2));
-            let mut last = (Bytes::ZERO, Span::ZERO);
-            if let Some(r) = &self.round {
-                last = (v.delivered - r.delivered, v.now.since(r.start));
-                let learns = match p.noise {
-                    Noise::Off => false,
-                    Noise::Pause => r.paused,
-                    Noise::Rate => {
-                        let (f, t, g, u) = (last.0.0, last.1.0, r.last.0.0, r.last.1.0);
-                        g > 0 && f > g && 2 * u128::from(f) * u128::from(u) >= u128::from(f + g) * u128::from(t)
-                    }
-                };
-                if let Some(least) = r.least.filter(|_| learns && r.samples >= p.samples) {
-                    self.noise = self.noise.max(Span(least.0.saturating_sub(floor.0)));
-                }
-                if !r.over {
-                    self.over = 0;
-                }
-            }
+            let pause = Span(self.delay_min.unwrap_or_default().0 >> self.params.pause);
+            let paused = self.params.pause > 0 && self.newest.is_none_or(|t| v.now.since(t) > pause);
             self.round = Some(Round {
                 start: v.now,
                 last_ack: v.now,
@@ -262,13 +203,7 @@ impl HyStart {
                 samples: 0,
                 before,
                 paused,
-                gap: Span::ZERO,
-                delivered: v.delivered,
-                last,
-                over: false,
             });
-        } else if let (Some(r), Some(t)) = (&mut self.round, self.newest) {
-            r.gap = r.gap.max(v.now.since(t));
         }
         self.newest = Some(v.now);
     }
@@ -291,26 +226,16 @@ impl HyStart {
             }
         }
         if p.detect != Detect::Train {
-            let linux = !matches!(p.rules, Rules::Ns3 | Rules::Paper);
             // Linux includes every sample before it judges, the others only the first eight.
-            let full = r.samples >= if linux { p.samples } else { SAMPLES };
+            let full = r.samples >= SAMPLES;
             r.samples += u32::from(!full);
             let first_eight = matches!(p.rules, Rules::Ns3 | Rules::Paper);
             let least =
                 r.least.filter(|_| full && first_eight).unwrap_or_else(|| r.least.unwrap_or(rtt).min(rtt));
             r.least = Some(least);
             let judged = if p.rules == Rules::Paper { r.samples == SAMPLES } else { full };
-            let settled = p.settle == 0 || v.now.since(r.start) >= Span(delay_min.0 >> p.settle);
-            if judged && settled && !r.paused {
-                if least > p.rules.delay(p, delay_min, r.before) + self.noise {
-                    self.over += u32::from(!r.over);
-                    r.over = true;
-                    if self.over >= p.rounds {
-                        why = why.or(Some(Exit::Delay));
-                    }
-                } else {
-                    self.over = 0;
-                }
+            if judged && !r.paused && least > p.rules.delay(delay_min, r.before) {
+                why = why.or(Some(Exit::Delay));
             }
         }
         why
@@ -351,11 +276,7 @@ impl Startup for HyStart {
         if p.rules == Rules::Ns3 || (p.rules == Rules::V510 && ack.limit.allows_growth()) {
             self.mark(v, ack);
         }
-        match (self.over, p.divisor) {
-            (0, _) => grow,
-            (_, 0) => Step::HOLD,
-            (_, d) => Step::grow(v.slow_start_growth(ack) / u64::from(d)),
-        }
+        grow
     }
 
     fn on_restart(&mut self, v: &View, why: Restart) -> Resume {
@@ -380,4 +301,4 @@ impl Startup for HyStart {
 }
 
 /// The state has a fixed size.
-const _: () = assert!(size_of::<HyStart>() <= 320 && size_of::<Bytes>() == 8);
+const _: () = assert!(size_of::<HyStart>() <= 192 && size_of::<Bytes>() == 8);

@@ -400,3 +400,30 @@ fn a_summed_train_skips_wide_gaps() {
         ));
     }
 }
+
+/// With `pause=2`, a round after more than a quarter of the minimum RTT without ACKs is not judged by its delay.
+#[test]
+fn a_round_after_a_pause_is_not_judged() {
+    for (pause, end) in [
+        ("25ms", "exit delay, cwnd 40, ssthresh 40"),
+        ("25.1ms", "cwnd 48, ssthresh -"),
+    ] {
+        play(&format!(
+            "startup hystart:detect=delay,pause=2
+             iw 16
+             ack 1 x16 rtt 100ms -> cwnd 32
+             +{pause} ack 1 x16 rtt 130ms -> {end}"
+        ));
+    }
+}
+
+/// The first round follows a pause: nothing was in flight before it.
+#[test]
+fn the_first_round_follows_a_pause() {
+    play(
+        "startup hystart:detect=delay,pause=2
+         iw 16
+         ack 1 rtt 100ms
+         ack 1 x15 rtt 130ms -> cwnd 32, ssthresh -",
+    );
+}
