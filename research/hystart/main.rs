@@ -69,9 +69,11 @@ fn time(row: &GameRow) -> f64 {
     row.time_s.get("10000000").copied().flatten().unwrap_or(row.given_s)
 }
 
+/// Cases that pay, and that spare; whether that counts, and the most that a case pays.
 fn share(price: &Price) -> String {
     let mark = if price.outweighs() { "!" } else { "" };
-    format!("{}-{}{mark}", price.pays, price.spares)
+    let most = if price.pays > 0 { format!(", most {:.3}", price.most) } else { String::new() };
+    format!("{}-{}{mark}{most}", price.pays, price.spares)
 }
 
 fn main() -> Result<()> {
@@ -86,7 +88,7 @@ fn main() -> Result<()> {
         seed => (seed.parse().context("a seed")?, 30, &all[..]),
     };
     println!(
-        "times in percent of {BASELINE}, median; pays-spares of {count}: time, lost, queue; ! a price that counts\n"
+        "times in percent of {BASELINE}, median; pays-spares of {count} and the most that one pays: time (%), lost (packets), queue (least RTTs); ! a price that counts\n"
     );
     println!("| population | startup | 10 MB | time | lost | queue | early |\n|---|---|---|---|---|---|---|");
     for name in names {
