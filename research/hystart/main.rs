@@ -72,7 +72,7 @@ fn time(row: &GameRow) -> f64 {
 /// Cases that pay, and that spare; whether that counts, and the most that a case pays.
 fn share(price: &Price) -> String {
     let mark = if price.outweighs() { "!" } else { "" };
-    let most = if price.pays > 0 { format!(", most {:.3}", price.most) } else { String::new() };
+    let most = if price.pays > 0 { format!(", most {:.1}", price.most) } else { String::new() };
     format!("{}-{}{mark}{most}", price.pays, price.spares)
 }
 
