@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/target/python
 # What the tests use besides the package.
-packages=(pytest mypy numpy pandas polars pyarrow duckdb gymnasium distributed nbclient ipykernel matplotlib tqdm)
+packages=(pytest mypy 'pyright[nodejs]' numpy pandas polars pyarrow duckdb gymnasium distributed nbclient ipykernel matplotlib tqdm)
 
 missing() { # WHAT: nothing of Python can be tested without it
   echo "$1"
@@ -68,6 +68,12 @@ test)
     fi
   }
   check "types" python -m mypy --strict --no-incremental --ignore-missing-imports -p slowstart
+  # It fetches its program from the registry of npm when it first runs.
+  if run python -m pyright --version >/dev/null 2>&1; then
+    check "types, by pyright" python -m pyright --pythonpath "$out/test/bin/python" "$site/slowstart"
+  else
+    echo "skipped: types by pyright (no npm registry)"
+  fi
   check "stubs" python -m mypy.stubtest --concise --ignore-missing-stub slowstart._slowstart
   result=ok
   ((failed == 0)) || result=FAILED

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from typing import Any, overload
 
 from . import _slowstart
 from ._count import MOST_32, count
+from ._figure import figure
 from ._progress import bar
 from ._replay import replay
 from ._slowstart import (
+    EXITS,
     Ack,
     Comparison,
     Congestion,
     Mark,
+    Report,
     Step,
     Sweep,
     Table,
@@ -40,15 +44,21 @@ __all__ = [
     "Ack",
     "Comparison",
     "Congestion",
+    "EXITS",
     "Mark",
+    "Report",
     "Step",
     "Sweep",
     "Table",
     "View",
     "__version__",
     "compare",
+    "diff",
+    "explain",
+    "figure",
     "fit",
     "heatmap",
+    "league",
     "paths",
     "query",
     "replay",
@@ -56,11 +66,13 @@ __all__ = [
     "rows",
     "run",
     "startups",
+    "suite",
     "sweep",
     "winners",
 ]
 
 
+@overload
 def compare(
     path: str,
     startups: Sequence[str | type] | None = None,
@@ -73,16 +85,59 @@ def compare(
     profile: str | None = None,
     set: Mapping[str, str] | None = None,
     app: str | None = None,
-    against: Sequence[str] | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
     remember: str | None = None,
     engine: str | None = None,
     baseline: str | None = None,
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
-) -> Comparison:
+) -> Comparison: ...
+@overload
+def compare(
+    path: list[str] | tuple[str, ...],
+    startups: Sequence[str | type] | None = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    size: str | None = None,
+    duration: str | None = None,
+    avoidance: str | None = None,
+    profile: str | None = None,
+    set: Mapping[str, str] | None = None,
+    app: str | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
+    remember: str | None = None,
+    engine: str | None = None,
+    baseline: str | None = None,
+    margin: float = 3,
+    progress: bool = False,
+    samples: bool = True,
+) -> list[Comparison]: ...
+def compare(
+    path: str | list[str] | tuple[str, ...],
+    startups: Sequence[str | type] | None = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    size: str | None = None,
+    duration: str | None = None,
+    avoidance: str | None = None,
+    profile: str | None = None,
+    set: Mapping[str, str] | None = None,
+    app: str | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
+    remember: str | None = None,
+    engine: str | None = None,
+    baseline: str | None = None,
+    margin: float = 3,
+    progress: bool = False,
+    samples: bool = True,
+) -> Comparison | list[Comparison]:
     """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
 
+    Of a list of paths the result is a list of comparisons. ``against`` are flows beside the one studied, such as
+    ``"cubic@-5s"``; a startup in Python is one with its class, ``(Mine, "@-5s")``.
     ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
     the registry without it. ``runs`` to ``engine`` are the keys of a study file: ``engine="quic:quinn"`` runs a QUIC stack.
     The verdict compares with ``baseline``, by default what the engine runs by default, and takes differences below ``margin``
@@ -97,9 +152,10 @@ def compare(
     """
     count("runs", runs, MOST_32)
     count("seed", seed)
+    names = None if startups is None else list(startups)
     told, end = bar(progress)
-    try:
-        names = None if startups is None else list(startups)
+
+    def one(path: str) -> Comparison:
         return _slowstart.compare(
             path,
             names,
@@ -111,7 +167,7 @@ def compare(
             profile=profile,
             set=set,
             app=app,
-            against=against,
+            against=None if against is None else list(against),
             remember=remember,
             engine=engine,
             baseline=baseline,
@@ -119,6 +175,9 @@ def compare(
             progress=told,
             samples=samples,
         )
+
+    try:
+        return one(path) if isinstance(path, str) else [one(p) for p in path]
     finally:
         end()
 
@@ -126,14 +185,16 @@ def compare(
 def run(
     study: str | PathLike[str],
     *,
+    startups: Sequence[str | type] | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
     engine: str | None = None,
     baseline: str | None = None,
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
 ) -> Comparison:
-    """Runs a study file, or a study as TOML text. ``engine`` goes before its key ``engine``; ``baseline`` and ``margin`` are
-    those of ``compare``.
+    """Runs a study file, or a study as TOML text. ``startups``, ``against`` and ``engine`` go before its keys; ``baseline``
+    and ``margin`` are those of ``compare``.
 
     >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
     ['late']
@@ -141,7 +202,14 @@ def run(
     told, end = bar(progress)
     try:
         return _slowstart.run(
-            fspath(study), engine=engine, baseline=baseline, margin=margin, progress=told, samples=samples
+            fspath(study),
+            startups=None if startups is None else list(startups),
+            against=None if against is None else list(against),
+            engine=engine,
+            baseline=baseline,
+            margin=margin,
+            progress=told,
+            samples=samples,
         )
     finally:
         end()
@@ -158,3 +226,101 @@ def reproduce(ids: str | Sequence[str], *, seed: int = 1, full: bool = False) ->
     """Repeats experiments of papers, such as ``"hystart/fig1"``: a row a claim, with what was claimed and measured."""
     count("seed", seed)
     return _slowstart.reproduce([ids] if isinstance(ids, str) else list(ids), seed=seed, full=full)
+
+
+def league(
+    startups: Sequence[str | type] | None = None,
+    *,
+    population: Sequence[str] | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    avoidance: str | None = None,
+    engine: str | None = None,
+    progress: bool = False,
+) -> Table:
+    """Scores startups over populations of paths against an oracle: a row for each startup in each case.
+
+    Rows are those of ``slowstart league --json``: ``time_s`` over ``oracle_s`` is what a startup took over the least that any
+    could take. ``runs`` are cases of each population, 40 by default.
+    """
+    count("runs", runs, MOST_32)
+    count("seed", seed)
+    told, end = bar(progress)
+    try:
+        return _slowstart.league(
+            None if startups is None else list(startups),
+            population=None if population is None else list(population),
+            runs=runs,
+            seed=seed,
+            avoidance=avoidance,
+            engine=engine,
+            progress=told,
+        )
+    finally:
+        end()
+
+
+def suite(
+    startups: Sequence[str | type] | None = None,
+    *,
+    scenarios: Sequence[str] | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    avoidance: str | None = None,
+    engine: str | None = None,
+    file: str | PathLike[str] | None = None,
+    progress: bool = False,
+) -> Report:
+    """Judges startups by the sections of RFC 9743: ``entries`` is a table, ``markdown()`` and ``html()`` are the report.
+
+    ``scenarios`` are some of the suite's, ``file`` is a suite in place of the built-in one.
+    """
+    count("runs", runs, MOST_32)
+    count("seed", seed)
+    told, end = bar(progress)
+    try:
+        return _slowstart.suite(
+            None if startups is None else list(startups),
+            scenarios=None if scenarios is None else list(scenarios),
+            runs=runs,
+            seed=seed,
+            avoidance=avoidance,
+            engine=engine,
+            file=None if file is None else fspath(file),
+            progress=told,
+        )
+    finally:
+        end()
+
+
+def explain(
+    path: str,
+    startup: str | type,
+    *,
+    run: int = 0,
+    seed: int | None = None,
+    size: str | None = None,
+    avoidance: str | None = None,
+    profile: str | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
+    engine: str | None = None,
+) -> str:
+    """One run of a startup in sentences: what it saw, what it did, why it left, and what that cost.
+
+    >>> "by loss" in explain("rate=20Mbit rtt=40ms queue=1bdp", "standard", size="5MB")
+    True
+    """
+    count("run", run, MOST_32)
+    count("seed", seed)
+    others = None if against is None else list(against)
+    return _slowstart.explain(
+        path, startup, run=run, seed=seed, size=size, avoidance=avoidance, profile=profile, against=others, engine=engine
+    )
+
+
+def diff(a: Any, b: Any, *, margin: float = 3) -> Table:
+    """Compares two results startup by startup, run by run: a row for each startup of each path; ``b_is`` says what B is.
+
+    Each is a ``Comparison``, several of them, or a folder or file of rows that the command line wrote.
+    """
+    return _slowstart.diff(a, b, margin=margin)

@@ -6,6 +6,7 @@ from typing import Any, final
 
 __version__: str
 results_version: str
+EXITS: tuple[str, ...]
 
 @final
 class Table:
@@ -33,8 +34,26 @@ class Comparison:
     def events(self) -> Table: ...
     @property
     def verdict(self) -> str: ...
+    @property
+    def intervals(self) -> Table: ...
+    @property
+    def differences(self) -> Table: ...
     def html(self) -> str: ...
     def __len__(self) -> int: ...
+
+@final
+class Report:
+    """The report of a suite."""
+
+    @property
+    def entries(self) -> Table: ...
+    @property
+    def passed(self) -> bool: ...
+    @property
+    def left_out(self) -> list[tuple[str, str]]: ...
+    def markdown(self) -> str: ...
+    def html(self) -> str: ...
+    def json(self) -> str: ...
 
 @final
 class View:
@@ -150,9 +169,17 @@ class Sweep:
     """A sweep: its runs."""
 
     def __new__(
-        cls, study: str, root: str | PathLike[str] | None = None, engine: str | None = None
+        cls,
+        study: str,
+        root: str | PathLike[str] | None = None,
+        engine: str | None = None,
+        startups: Sequence[str | type] | None = None,
+        against: Sequence[str | tuple[type, str]] | None = None,
+        hashes: Mapping[str, str] | None = None,
     ) -> Sweep: ...
     def __len__(self) -> int: ...
+    @property
+    def id(self) -> str: ...
     @property
     def chunks(self) -> int: ...
     @property
@@ -210,7 +237,7 @@ def read_capture(
 ) -> str: ...
 def compare(
     path: str,
-    startups: list[str | type] | None = None,
+    startups: Sequence[str | type] | None = None,
     *,
     runs: int | None = None,
     seed: int | None = None,
@@ -220,7 +247,7 @@ def compare(
     profile: str | None = None,
     set: Mapping[str, str] | None = None,
     app: str | None = None,
-    against: Sequence[str] | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
     remember: str | None = None,
     engine: str | None = None,
     baseline: str | None = None,
@@ -231,12 +258,48 @@ def compare(
 def run(
     study: str,
     *,
+    startups: Sequence[str | type] | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
     engine: str | None = None,
     baseline: str | None = None,
     margin: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     samples: bool = True,
 ) -> Comparison: ...
+def league(
+    startups: Sequence[str | type] | None = None,
+    *,
+    population: Sequence[str] | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    avoidance: str | None = None,
+    engine: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Table: ...
+def suite(
+    startups: Sequence[str | type] | None = None,
+    *,
+    scenarios: Sequence[str] | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    avoidance: str | None = None,
+    engine: str | None = None,
+    file: str | PathLike[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report: ...
+def explain(
+    path: str,
+    startup: str | type,
+    *,
+    run: int = 0,
+    seed: int | None = None,
+    size: str | None = None,
+    avoidance: str | None = None,
+    profile: str | None = None,
+    against: Sequence[str | tuple[type, str]] | None = None,
+    engine: str | None = None,
+) -> str: ...
+def diff(a: Any, b: Any, *, margin: float = 3.0) -> Table: ...
 def replay(path: str, startups: Sequence[str] | None = None, *, min_bytes: int = 0) -> Table: ...
 def fit(files: Sequence[str], *, min_bytes: int = 1_000_000) -> Table: ...
 def reproduce(ids: Sequence[str], *, seed: int = 1, full: bool = False) -> Table: ...
@@ -249,6 +312,7 @@ def query(
     columns: Sequence[str] | None = None,
     group: Sequence[str] | None = None,
     values: Sequence[str] | None = None,
+    baseline: str | None = None,
 ) -> Table: ...
 def winners(store_dir: str | PathLike[str], x: str, y: str, *, value: str = "completion_s", where: Sequence[str] | None = None) -> Table: ...
 def heatmap(store_dir: str | PathLike[str], x: str, y: str, *, value: str = "completion_s", where: Sequence[str] | None = None) -> str: ...

@@ -8,6 +8,7 @@ use slowstart_report::link::PLAYGROUND;
 use slowstart_report::study::{Drawn, curve, page};
 use slowstart_study::columns::columns;
 use slowstart_study::decision::{Decision, MARGIN, Terms};
+use slowstart_study::figures::{difference_columns, differences, interval_columns, intervals};
 use slowstart_study::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
 use slowstart_study::scenario::Study;
 use slowstart_study::summary::label;
@@ -84,6 +85,20 @@ impl Comparison {
     #[getter]
     fn events(&self) -> PyResult<Table> {
         self.of_median(EVENT_SCHEMA, |t| &t.events)
+    }
+
+    /// The median of each figure of each startup, with its 95 % interval, and how many runs have no value.
+    #[getter]
+    fn intervals(&self) -> PyResult<Table> {
+        let decision = Decision::new(&self.rows, &self.judged.terms());
+        Table::of(interval_columns(), intervals(&decision))
+    }
+
+    /// The differences of each startup from the baseline, run by run, with their 95 % intervals, and what they say.
+    #[getter]
+    fn differences(&self) -> PyResult<Table> {
+        let decision = Decision::new(&self.rows, &self.judged.terms());
+        Table::of(difference_columns(), differences(&decision))
     }
 
     /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.

@@ -7,6 +7,8 @@ mod collector;
 mod compare;
 mod comparison;
 mod connection;
+mod hosted;
+mod judge;
 mod lists;
 mod replay;
 mod reproduce;
@@ -18,6 +20,8 @@ mod watch;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use slowstart::step::Exit;
 use slowstart_sweep::plan::results_version;
 use std::fmt::Display;
 
@@ -33,7 +37,9 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("results_version", results_version())?;
     m.add_class::<table::Table>()?;
     m.add_class::<comparison::Comparison>()?;
+    m.add_class::<judge::Report>()?;
     m.add_class::<startup::View>()?;
+    m.add("EXITS", PyTuple::new(m.py(), Exit::ALL.iter().map(|e| e.name()))?)?;
     m.add_class::<startup::Ack>()?;
     m.add_class::<startup::Congestion>()?;
     m.add_class::<startup::Mark>()?;
@@ -46,6 +52,10 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(captures::read_capture, m)?)?;
     m.add_function(wrap_pyfunction!(compare::compare, m)?)?;
     m.add_function(wrap_pyfunction!(compare::run, m)?)?;
+    m.add_function(wrap_pyfunction!(judge::league, m)?)?;
+    m.add_function(wrap_pyfunction!(judge::suite, m)?)?;
+    m.add_function(wrap_pyfunction!(judge::explain, m)?)?;
+    m.add_function(wrap_pyfunction!(judge::diff_, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_function(wrap_pyfunction!(replay::fit, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reproduce, m)?)?;

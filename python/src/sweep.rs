@@ -2,22 +2,28 @@
 
 use crate::bad;
 use crate::collector::Collector;
+use crate::compare::{self, Given};
+use crate::hosted::Classes;
 use crate::table::{Table, json};
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use slowstart_study::columns::{Cell, Kind};
+use slowstart_study::scenario::StudyText;
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{Filter, Query, batches, query as answer};
 use slowstart_sweep::run::{self, Shard};
 use slowstart_sweep::store::Store;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A sweep: its runs.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct Sweep {
     pub(crate) plan: Plan,
+    classes: Arc<Classes>,
 }
 
 fn store(dir: &Path) -> PyResult<Store> {
@@ -27,18 +33,40 @@ fn store(dir: &Path) -> PyResult<Store> {
 #[pymethods]
 impl Sweep {
     /// Reads a sweep from a file, or from TOML (a text with a line break) whose files are relative to `root`.
-    /// `engine` goes before its key `engine`.
+    /// `engine` goes before its key `engine`, `startups` and `against` before theirs; of classes among them
+    /// `hashes` has what their code is, by name.
     #[new]
-    #[pyo3(signature = (study, root=None, engine=None))]
-    fn new(py: Python<'_>, study: String, root: Option<PathBuf>, engine: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (study, root=None, engine=None, startups=None, against=None, hashes=None))]
+    fn new(
+        py: Python<'_>,
+        study: String,
+        root: Option<PathBuf>,
+        engine: Option<&str>,
+        startups: Given<'_>,
+        against: Given<'_>,
+        hashes: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Self> {
+        let (classes, startups, against) = Classes::read(startups, against)?;
+        let classes = Arc::new(classes.hashed(hashes.unwrap_or_default()));
+        let make = |text: &mut StudyText| {
+            text.startups = startups.unwrap_or_else(|| std::mem::take(&mut text.startups));
+            text.against = against.unwrap_or_else(|| std::mem::take(&mut text.against));
+            compare::engine_for(engine, text, &classes)
+        };
         let plan = py.detach(|| {
             if study.contains('\n') {
-                Plan::read(&study, root.as_deref(), engine)
+                Plan::read_for(&study, root.as_deref(), make).map_err(bad)
             } else {
-                Plan::load(Path::new(&study), engine)
+                Plan::load_for(Path::new(&study), make).map_err(bad)
             }
         });
-        Ok(Self { plan: plan.map_err(bad)? })
+        Ok(Self { plan: plan?, classes })
+    }
+
+    /// The name of the sweep in a store: the hash of all that decides its rows.
+    #[getter]
+    fn id(&self) -> &str {
+        &self.plan.id
     }
 
     fn __len__(&self) -> usize {
@@ -75,9 +103,10 @@ impl Sweep {
         };
         let store = Store::create(&out).map_err(bad)?;
         let threads = threads.unwrap_or_else(rayon::current_num_threads);
-        watched(py, self.plan.len(), progress.as_ref(), |each| {
+        let computed = watched(py, self.plan.len(), progress.as_ref(), |each| {
             run::run(&self.plan, &store, shard, threads, each).map(|report| report.computed)
-        })
+        });
+        self.classes.raised().map_or(computed, Err)
     }
 
     /// Opens the store `out` for rows that other processes compute.
@@ -92,7 +121,8 @@ impl Sweep {
         if let Some(i) = runs.iter().find(|i| **i >= all) {
             return Err(bad(format!("run: found {i}, expected less than {all}")));
         }
-        py.detach(|| run::compute(&self.plan, &runs)).map_err(bad)
+        let lines = py.detach(|| run::compute(&self.plan, &runs));
+        self.classes.raised().map_or(lines.map_err(bad), Err)
     }
 
     fn __repr__(&self) -> String {

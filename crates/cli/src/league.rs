@@ -8,7 +8,7 @@ use crate::printable::printable;
 use crate::row_output::RowArgs;
 use crate::study_args::startups;
 use crate::table::{Align, Table};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rayon::prelude::*;
 use slowstart_league::against::{Baseline, Difference, differences};
@@ -19,17 +19,11 @@ use slowstart_league::rank::{self, Terms};
 use slowstart_league::reference;
 use slowstart_league::score;
 use slowstart_league::sheet::{self, LEGEND, Sheet};
-use slowstart_sim::suggest::did_you_mean;
 use slowstart_study::decision::default_startup;
 use slowstart_study::engines::{Engine, Refusal};
 use slowstart_study::scenario::StudyText;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Cases of a population by default.
-const CASES: u32 = 40;
-/// The random ensemble has so many times more cases: its paths differ most.
-const MORE_RANDOM: u32 = 5;
 
 /// Score startups over populations of paths against an oracle that knows each path
 ///
@@ -94,16 +88,7 @@ pub(crate) struct League {
 
 /// The populations with these names, or all of them.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Population>> {
-    let all = population::all();
-    let known: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
-    if let Some(name) = names.iter().find(|n| !known.contains(&n.as_str())) {
-        bail!(
-            "--population: found {name:?}{}, expected one of {}",
-            did_you_mean(name, &known),
-            known.join(", ")
-        );
-    }
-    Ok(all.into_iter().filter(|p| names.is_empty() || names.contains(&p.name)).collect())
+    population::named(names).map_err(|why| anyhow!("--population: {why}"))
 }
 
 fn list(populations: &[Population]) -> Result<()> {
@@ -214,7 +199,7 @@ impl League {
         let seed = self.seed.or(baseline.map(|b| b.seed)).unwrap_or(1);
         let count = |p: &Population| match (self.runs, baseline) {
             (None, Some(b)) => b.cases(&p.name),
-            (runs, _) => runs.unwrap_or(CASES) * if p.name == "random" { MORE_RANDOM } else { 1 },
+            (runs, _) => p.count(runs),
         };
         populations.iter().flat_map(|p| p.cases(seed, count(p))).collect()
     }

@@ -4,6 +4,7 @@ use crate::path::{self, Ranges};
 use slowstart::units::Span;
 use slowstart_sim::path::PathSpec;
 use slowstart_sim::random::{self, Stream};
+use slowstart_sim::suggest::did_you_mean;
 use std::collections::BTreeMap;
 
 /// A population of cases.
@@ -112,6 +113,25 @@ const PRESENT: &str = "10s";
 /// Built-in paths that came later: the populations stay as they were, so that versions can be compared.
 const LATER: [&str; 4] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed"];
 
+/// Cases of a population by default.
+const CASES: u32 = 40;
+/// The random ensemble has so many times more cases: its paths differ most.
+const MORE_RANDOM: u32 = 5;
+
+/// Returns the populations with these names, or all of them.
+///
+/// # Errors
+/// What was found and what was expected.
+pub fn named(names: &[String]) -> Result<Vec<Population>, String> {
+    let all = all();
+    let known: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
+    if let Some(name) = names.iter().find(|n| !known.contains(&n.as_str())) {
+        let hint = did_you_mean(name, &known);
+        return Err(format!("found {name:?}{hint}, expected one of {}", known.join(", ")));
+    }
+    Ok(all.into_iter().filter(|p| names.is_empty() || names.contains(&p.name)).collect())
+}
+
 /// Returns the populations, in the order of tables.
 pub fn all() -> Vec<Population> {
     let mut all: Vec<Population> = PathSpec::builtins()
@@ -194,6 +214,11 @@ fn between(r: &mut Stream, low: u64, high: u64) -> u64 {
 }
 
 impl Population {
+    /// How many cases there are of `runs`, or by default.
+    pub fn count(&self, runs: Option<u32>) -> u32 {
+        runs.unwrap_or(CASES) * if self.name == "random" { MORE_RANDOM } else { 1 }
+    }
+
     /// Draws the first `count` cases of a seed. The first cases of a larger count are the same.
     pub fn cases(&self, seed: u64, count: u32) -> Vec<Case> {
         let fixed = if matches!(self.draw, Draw::Fixed) { fixed_paths() } else { Vec::new() };

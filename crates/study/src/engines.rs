@@ -207,22 +207,7 @@ pub trait Engine: Debug + Send + Sync {
     /// # Errors
     /// What is wrong with the study, or what of it this engine cannot carry.
     fn study(&self, text: &StudyText, root: Option<&Path>) -> Result<Study, EngineError> {
-        text.check_lengths()?;
-        let given = [
-            (Part::Profile, text.profile.is_some()),
-            (Part::Knobs, text.set.keys().any(|k| k != "ecn")),
-            (Part::Ecn, text.set.contains_key("ecn")),
-            (Part::Remember, text.remember.is_some()),
-        ];
-        let given: Vec<Part> = given.into_iter().filter_map(|(part, given)| given.then_some(part)).collect();
-        self.require(&given)?;
-        let with = text.avoidance.as_deref().unwrap_or("cubic");
-        let names = if text.startups.is_empty() { self.startups(with) } else { text.startups.clone() };
-        let contenders = names.iter().map(|s| self.contender(s, with)).collect::<Result<Vec<_>, _>>()?;
-        let mut study = Study::of(text, contenders, root)?;
-        self.check(&study)?;
-        study.profile_label = self.stack(&study);
-        Ok(study)
+        checked(self, text, root)
     }
 
     /// Fails if it cannot run a checked study.
@@ -241,6 +226,33 @@ pub trait Engine: Debug + Send + Sync {
             .find_map(|(part, _)| self.refusal(part))
             .map_or(Ok(()), Err)
     }
+}
+
+/// What [`Engine::study`] returns, unless an engine has its own: one that wraps another calls it with itself.
+///
+/// # Errors
+/// What is wrong with the study, or what of it the engine cannot carry.
+pub fn checked<E: Engine + ?Sized>(
+    engine: &E,
+    text: &StudyText,
+    root: Option<&Path>,
+) -> Result<Study, EngineError> {
+    text.check_lengths()?;
+    let given = [
+        (Part::Profile, text.profile.is_some()),
+        (Part::Knobs, text.set.keys().any(|k| k != "ecn")),
+        (Part::Ecn, text.set.contains_key("ecn")),
+        (Part::Remember, text.remember.is_some()),
+    ];
+    let given: Vec<Part> = given.into_iter().filter_map(|(part, given)| given.then_some(part)).collect();
+    engine.require(&given)?;
+    let with = text.avoidance.as_deref().unwrap_or("cubic");
+    let names = if text.startups.is_empty() { engine.startups(with) } else { text.startups.clone() };
+    let contenders = names.iter().map(|s| engine.contender(s, with)).collect::<Result<Vec<_>, _>>()?;
+    let mut study = Study::of(text, contenders, root)?;
+    engine.check(&study)?;
+    study.profile_label = engine.stack(&study);
+    Ok(study)
 }
 
 /// Runs jobs: those of an engine at virtual time on all processors, those on the real clock one after the

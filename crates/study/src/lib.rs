@@ -13,6 +13,9 @@
 //! - [`stats`]: medians, intervals and paired differences
 //! - [`summary`]: rows, and a summary of each startup
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
+//! - [`figures`]: intervals and differences as rows
+//! - [`diff`]: two results beside each other
+//! - [`explain`]: one run in sentences
 //! - [`price`]: what a startup costs, as a share of runs
 //! - [`verdict`]: what a decision says, in three sentences
 //! - [`harm`]: what a startup does to another flow
@@ -27,7 +30,10 @@ pub mod cells;
 pub mod chosen;
 pub mod columns;
 pub mod decision;
+pub mod diff;
 pub mod engines;
+pub mod explain;
+pub mod figures;
 pub mod harm;
 #[cfg(test)]
 mod law;

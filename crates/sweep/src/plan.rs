@@ -118,10 +118,21 @@ impl Plan {
     /// # Errors
     /// What was found and expected, and where.
     pub fn load(file: &Path, engine: Option<&str>) -> Result<Self, PlanError> {
+        Self::load_for(file, |base| slowstart_engines::of(engine, base))
+    }
+
+    /// The same for the engine that `engine` makes of the study as it is written, which it may change.
+    ///
+    /// # Errors
+    /// What was found and expected, and where.
+    pub fn load_for(
+        file: &Path,
+        engine: impl FnOnce(&mut StudyText) -> Result<Box<dyn Engine>, EngineError>,
+    ) -> Result<Self, PlanError> {
         let failed = |why: String| PlanError::File { file: file.display().to_string(), why };
         let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
             .map_err(|e| failed(e.to_string()))?;
-        Self::read(&text, file.parent(), engine).map_err(|e| match e {
+        Self::read_for(&text, file.parent(), engine).map_err(|e| match e {
             PlanError::File { .. } => e,
             other => failed(other.to_string()),
         })
@@ -133,11 +144,23 @@ impl Plan {
     /// # Errors
     /// What was found and expected.
     pub fn read(text: &str, root: Option<&Path>, engine: Option<&str>) -> Result<Self, PlanError> {
+        Self::read_for(text, root, |base| slowstart_engines::of(engine, base))
+    }
+
+    /// The same for the engine that `engine` makes of the study as it is written, which it may change.
+    ///
+    /// # Errors
+    /// What was found and expected.
+    pub fn read_for(
+        text: &str,
+        root: Option<&Path>,
+        engine: impl FnOnce(&mut StudyText) -> Result<Box<dyn Engine>, EngineError>,
+    ) -> Result<Self, PlanError> {
         let other = |e: toml::de::Error| PlanError::Other(e.to_string().trim_end().to_string());
         let mut table: toml::Table = text.parse().map_err(other)?;
         let given = table.remove("axes");
         let draws = table.remove("draws").map(|d| d.try_into::<DrawsText>().map_err(other)).transpose()?;
-        let base: StudyText = table.try_into().map_err(other)?;
+        let mut base: StudyText = table.try_into().map_err(other)?;
         let given: BTreeMap<String, toml::Value> =
             given.map(|a| a.try_into().map_err(other)).transpose()?.unwrap_or_default();
         let axes = given
@@ -151,7 +174,7 @@ impl Plan {
         let draws = draws.map(|d| Draws::read(&d, &axes)).transpose()?;
         let mut plan = Self {
             text: text.to_string(),
-            engine: slowstart_engines::of(engine, &base)?,
+            engine: engine(&mut base)?,
             base,
             root: root.map(Path::to_path_buf),
             axes,

@@ -1,15 +1,11 @@
 //! `slowstart diff`: two results beside each other.
 
-mod outcome;
-mod read;
-
 use crate::output::{color, print, quiet, width, wrap};
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Result, bail};
 use clap::Args;
-use outcome::{Is, Outcome, middle};
-use serde::Serialize;
+use slowstart_study::diff::{self, Is, Outcome, by_path, middle};
 use slowstart_study::record::Row;
 use slowstart_study::stats::{FEWEST_PAIRS, Median};
 use slowstart_study::summary::{Measure, Summary, summarise};
@@ -47,63 +43,6 @@ pub(crate) struct Diff {
     /// Print a JSON object on a line for each startup of each path, and nothing else
     #[arg(long)]
     json: bool,
-}
-
-/// The rows of a startup over a path in one result, for JSON.
-#[derive(Serialize)]
-struct Side {
-    runs: usize,
-    /// Runs in which a transfer of a given size did not complete.
-    unfinished: usize,
-    /// The measure: median, lower and upper end of its 95 % interval; null if no run has a value.
-    median: Option<[f64; 3]>,
-}
-
-impl Side {
-    fn of(s: &Summary, by: Measure) -> Self {
-        let median = middle(s, by).map(|m| [m.mid, m.low, m.high]);
-        Self { runs: s.rows.len(), unfinished: s.unfinished(), median }
-    }
-}
-
-/// A startup over a path, for JSON.
-#[derive(Serialize)]
-struct Line<'a> {
-    path: &'a str,
-    startup: &'a str,
-    /// What B is: better, worse, no-difference, same, too-few-runs, missing (only in A) or new (only in B).
-    b_is: &'static str,
-    /// What is worse, then what is better.
-    why: Vec<String>,
-    /// What it is by: `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
-    measure: Option<&'static str>,
-    a: Option<Side>,
-    b: Option<Side>,
-    /// Valid runs with the same random seed.
-    pairs: usize,
-    /// The difference of B from A in percent, and its 95 % interval; null where runs do not pair.
-    percent: Option<[f64; 3]>,
-}
-
-/// The name of a measure in JSON.
-const fn key(by: Measure) -> &'static str {
-    match by {
-        Measure::Time10MB => "time_to_10mb_s",
-        Measure::Completion => "completion_s",
-        _ => "goodput_mbps",
-    }
-}
-
-/// The rows of each path, in order of first appearance.
-fn by_path(rows: Vec<Row>) -> Vec<(String, Vec<Row>)> {
-    let mut all: Vec<(String, Vec<Row>)> = Vec::new();
-    for row in rows {
-        match all.iter_mut().find(|(path, _)| *path == row.path) {
-            Some((_, rows)) => rows.push(row),
-            None => all.push((row.path.clone(), vec![row])),
-        }
-    }
-    all
 }
 
 /// How many startups of all paths are what.
@@ -192,7 +131,7 @@ fn table(rows: Vec<Vec<Cell>>) -> Table {
 impl Diff {
     /// True if nothing is worse, or with `--any` if nothing differs.
     pub(crate) fn main(&self) -> Result<bool> {
-        let (a, b) = (by_path(read::rows(&self.a)?), by_path(read::rows(&self.b)?));
+        let (a, b) = (by_path(diff::rows(&self.a)?), by_path(diff::rows(&self.b)?));
         let mut count = Count::default();
         let title = format!("A: {}, B: {}", self.a.display(), self.b.display());
         self.say(|| wrap(&printable(&title), 2))?;
@@ -239,44 +178,24 @@ impl Diff {
     /// One path: `a` or `b` is empty if the path is in one result only.
     fn path(&self, path: &str, a: &[Row], b: &[Row], count: &mut Count) -> Result<()> {
         let (all_a, all_b) = (summarise(a), summarise(b));
+        if self.json {
+            for line in diff::lines(path, a, b, self.margin) {
+                print(&serde_json::to_string(&line)?)?;
+            }
+        }
         let find = |all: &'_ [Summary], label: &str| all.iter().position(|s| s.label == label);
         let (mut lines, mut notes) = (Vec::new(), Vec::new());
         for x in &all_a {
             let Some(y) = find(&all_b, &x.label).map(|i| &all_b[i]) else { continue };
             let outcome = Outcome::new(x, y, self.margin);
             count.add(outcome.is);
-            self.json(|| Line {
-                path,
-                startup: &x.label,
-                b_is: outcome.is.name(),
-                why: outcome.why.iter().map(|w| w.1.clone()).collect(),
-                measure: Some(key(outcome.by)),
-                a: Some(Side::of(x, outcome.by)),
-                b: Some(Side::of(y, outcome.by)),
-                pairs: outcome.pairs,
-                percent: outcome.percent.map(|m| [m.mid, m.low, m.high]),
-            })?;
             notes.extend(outcome.note(x, y));
             lines.push(cells(x, y, &outcome));
         }
-        for (mine, theirs, name, b_is) in [(&all_a, &all_b, "A", "missing"), (&all_b, &all_a, "B", "new")] {
+        for (mine, theirs, name) in [(&all_a, &all_b, "A"), (&all_b, &all_a, "B")] {
             let alone: Vec<&str> =
                 mine.iter().map(|s| s.label.as_str()).filter(|l| find(theirs, l).is_none()).collect();
             *(if name == "A" { &mut count.missing } else { &mut count.new }) += alone.len();
-            for startup in &alone {
-                let none = || Line {
-                    path,
-                    startup,
-                    b_is,
-                    why: Vec::new(),
-                    measure: None,
-                    a: None,
-                    b: None,
-                    pairs: 0,
-                    percent: None,
-                };
-                self.json(none)?;
-            }
             notes.extend((!alone.is_empty()).then(|| format!("only in {name}: {}", alone.join(", "))));
         }
         let stack = |rows: &[Row]| rows.first().map(|r| format!("{}, {}", r.engine, r.profile));
@@ -289,10 +208,6 @@ impl Diff {
             self.say(|| table(lines).render(color(), u16::try_from(width()).ok()).trim_end().to_string())?;
         }
         notes.iter().try_for_each(|note| self.say(|| wrap(&printable(note), 2)))
-    }
-
-    fn json<'a>(&self, line: impl FnOnce() -> Line<'a>) -> Result<()> {
-        if self.json { print(&serde_json::to_string(&line())?) } else { Ok(()) }
     }
 }
 

@@ -1,18 +1,20 @@
 //! What B is against A: one startup over one path in two results.
 
-use slowstart_study::decision::{self, Decision, Figure, LOSS_MARGIN, Terms, is_broken};
-use slowstart_study::price::{Price, share};
-use slowstart_study::record::Row;
-use slowstart_study::stats::{FEWEST_PAIRS, Median, median};
-use slowstart_study::summary::{Measure, Summary};
-use slowstart_study::words::{delay, number};
+use crate::decision::{self, Decision, Figure, LOSS_MARGIN, Terms, is_broken};
+use crate::price::{Price, share};
+use crate::record::Row;
+use crate::stats::{FEWEST_PAIRS, Median, median};
+use crate::summary::{Measure, Summary};
+use crate::words::{delay, number};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What B is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub enum Is {
+    /// Certainly better, and in nothing worse.
     Better,
+    /// Certainly worse.
     Worse,
     /// No difference is certain and beyond the margin.
     Open,
@@ -24,7 +26,7 @@ pub(super) enum Is {
 
 impl Is {
     /// The word in JSON.
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
@@ -37,7 +39,8 @@ impl Is {
 
 /// The comparison of a startup over a path.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub struct Outcome {
+    /// What B is.
     pub is: Is,
     /// What it is by: the time to 10 MB, the time to completion, or goodput.
     pub by: Measure,
@@ -87,7 +90,8 @@ fn same(a: &Summary, b: &Summary) -> bool {
 }
 
 impl Outcome {
-    pub(super) fn new(a: &Summary, b: &Summary, margin: f64) -> Self {
+    /// Compares the runs of a startup over a path in two results. `margin` is a share.
+    pub fn new(a: &Summary, b: &Summary, margin: f64) -> Self {
         let rows = common(a, b);
         let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
         let d = Decision::new(&rows, &terms);
@@ -200,7 +204,7 @@ impl Outcome {
     }
 
     /// The words for a table.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match self.is {
             Is::Same => "same".into(),
             Is::TooFew => "too few runs".into(),
@@ -210,7 +214,7 @@ impl Outcome {
     }
 
     /// What a reader should know beside the table; nothing if that tells all.
-    pub(super) fn note(&self, a: &Summary, b: &Summary) -> Option<String> {
+    pub fn note(&self, a: &Summary, b: &Summary) -> Option<String> {
         let head = match self.is {
             Is::Worse => {
                 format!("{} {}", b.label, self.why.iter().map(|w| &*w.1).collect::<Vec<_>>().join(", "))
@@ -233,23 +237,23 @@ impl Outcome {
 }
 
 /// The median of a measure with its interval, over the runs that have it.
-pub(super) fn middle(s: &Summary, m: Measure) -> Option<Median> {
+pub fn middle(s: &Summary, m: Measure) -> Option<Median> {
     median(&s.rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::row;
-    use slowstart_study::measured::{BROKEN, INVALID};
-    use slowstart_study::summary::summarise;
+    use crate::measured::{BROKEN, INVALID};
+    use crate::sample;
+    use crate::summary::summarise;
 
     fn of(times: [f64; 2], runs: u32) -> Vec<Row> {
         let one = |run: u32| Row {
             run,
             seed: 100 + u64::from(run),
             startup_lost_packets: Some(0),
-            ..row("search", Some(times[run as usize % 2]))
+            ..sample::rows("search", &[times[run as usize % 2]]).remove(0)
         };
         (0..runs).map(one).collect()
     }

@@ -1,0 +1,116 @@
+//! The rows of a result: of a folder, of a folder of folders, or of a file.
+
+use crate::record::Row;
+use crate::summary::label;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The longest line of a file of rows, bytes.
+const LONGEST: usize = 1 << 20;
+/// The most rows of a result: they are held, some kilobytes each.
+const MOST_ROWS: usize = 200_000;
+/// The rows of a study in its folder.
+const RESULTS: &str = "results.jsonl";
+
+/// Why the rows of a result cannot be read.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct ReadError(String);
+
+/// An error at a place.
+fn at(place: impl Display, why: impl Display) -> ReadError {
+    ReadError(format!("{place}: {why}"))
+}
+
+/// The files with the rows of a result: `compare --out` writes a folder in the folder for each of several
+/// paths.
+fn files(from: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    if !from.is_dir() {
+        return Ok(vec![from.to_path_buf()]);
+    }
+    let own = from.join(RESULTS);
+    if own.exists() {
+        return Ok(vec![own]);
+    }
+    let shown = from.display().to_string();
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(from).map_err(|e| at(&shown, e))? {
+        let file = entry.map_err(|e| at(&shown, e))?.path().join(RESULTS);
+        all.extend(file.exists().then_some(file));
+    }
+    if all.is_empty() {
+        return Err(at(
+            shown,
+            format!("found no {RESULTS} in it or in the folders in it, expected a folder that --out wrote"),
+        ));
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Reads the rows of a result: of a folder that `compare --out` wrote, or of a file of rows.
+///
+/// # Errors
+/// If a file cannot be read, a line is no row, or a run is there twice.
+pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
+    let mut rows = Vec::new();
+    for file in files(from)? {
+        let name = file.display().to_string();
+        let mut reader = BufReader::new(File::open(&file).map_err(|e| at(&name, e))?);
+        let mut line = Vec::new();
+        for n in 1.. {
+            let place = || format!("{name}: line {n}");
+            line.clear();
+            let read = reader.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line);
+            if read.map_err(|e| at(place(), e))? == 0 {
+                break;
+            }
+            let row: Row = serde_json::from_slice(&line).map_err(|e| {
+                at(place(), format!("expected a row of slowstart of at most {LONGEST} bytes: {e}"))
+            })?;
+            rows.push(row);
+            if rows.len() > MOST_ROWS {
+                let expected = "`slowstart sweep` compares that many";
+                return Err(at(&name, format!("found more than {MOST_ROWS} rows; {expected}")));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Err(at(from.display(), "found no rows"));
+    }
+    once(&rows).map_err(|e| at(from.display(), e))?;
+    Ok(rows)
+}
+
+/// Fails if a run is there twice: two results are never taken together silently.
+fn once(rows: &[Row]) -> Result<(), ReadError> {
+    let mut seen = BTreeSet::new();
+    for row in rows {
+        let label = label(row);
+        if !seen.insert((&row.path, label.clone(), row.run, row.flow)) {
+            return Err(ReadError(format!(
+                "found run {} of {label} over {} twice, expected one result",
+                row.run, row.path
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_run_is_there_once() {
+        let two = sample::rows("search", &[7.0, 7.0]);
+        assert!(once(&two).is_ok());
+        let why = once(&[two[0].clone(), two[0].clone()]).expect_err("twice").to_string();
+        assert_eq!(why, "found run 0 of search over geo twice, expected one result");
+    }
+}

@@ -1,0 +1,385 @@
+//! One run as a timeline in sentences: what the startup saw, what it did, why it left, and what that cost.
+
+use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
+use crate::summary::label;
+use crate::words::{bytes, number, rate};
+use slowstart::step::Exit;
+
+/// Loss events told one by one; the rest are counted.
+const TOLD: usize = 6;
+
+/// A time with three decimals.
+pub fn fixed(seconds: f64) -> String {
+    format!("{seconds:.3}")
+}
+
+/// One run and what its sentences need.
+#[derive(Debug)]
+pub struct Told<'a> {
+    row: &'a Row,
+    /// Samples of its flow, with the seconds since that began.
+    pub samples: Vec<(f64, &'a Sample)>,
+    /// Its events in the same form.
+    pub events: Vec<(f64, &'a EventRow)>,
+    /// Payload of a full packet, bytes.
+    pub mss: u64,
+}
+
+impl<'a> Told<'a> {
+    /// A run that began `start` seconds after its simulation, with packets of `mss` bytes.
+    pub fn new(row: &'a Row, trace: &'a Trace, start: f64, mss: u64) -> Self {
+        let samples = trace.samples.iter().filter(|s| s.flow == row.flow).map(|s| (s.time_s - start, s));
+        let events = trace.events.iter().filter(|e| e.flow == row.flow).map(|e| (e.time_s - start, e));
+        Self { row, samples: samples.collect(), events: events.collect(), mss }
+    }
+
+    fn bdps(&self, n: u64) -> String {
+        number(n as f64 / self.row.bdp_bytes.max(1) as f64)
+    }
+
+    /// `1,200 segments (0.160 BDP)`.
+    fn window(&self, n: u64) -> String {
+        let segments = n / self.mss.max(1);
+        format!("{} segments ({} of the BDP)", number(segments as f64), self.bdps(n))
+    }
+
+    /// The last sample at or before a time.
+    fn sample_at(&self, at: f64) -> Option<&'a Sample> {
+        self.samples[..self.samples.partition_point(|(t, _)| *t <= at)].last().map(|(_, s)| *s)
+    }
+
+    /// What ran: startup, path and stack.
+    pub fn heading(&self) -> String {
+        let r = self.row;
+        let size = r.size_bytes.map_or(format!("{} s", number(r.duration_s)), bytes);
+        let queue = r
+            .buffer_bytes
+            .map_or("a queue without limit".to_string(), |b| format!("a queue of {}", bytes(b)));
+        format!(
+            "{} on {}, run {} (seed {}): {size} over {}, base RTT {:.1} ms, BDP {} ({} segments), {queue}; {}",
+            label(r),
+            r.path,
+            r.run,
+            r.seed,
+            rate(r.rate_bps as f64),
+            r.base_rtt_s * 1e3,
+            bytes(r.bdp_bytes),
+            number((r.bdp_bytes / self.mss.max(1)) as f64),
+            r.profile
+        )
+    }
+
+    /// What happened, in order of time.
+    pub fn timeline(&self) -> Vec<(f64, String)> {
+        let row = self.row;
+        let mut all = self.growth();
+        if let Some(at) = row.capacity_time_s {
+            let rtt = self.sample_at(at).and_then(|s| s.rtt_s);
+            let rtt =
+                rtt.map_or(String::new(), |r| format!("; the newest RTT sample is {} ms", number(r * 1e3)));
+            all.push((at, format!("The data in flight reaches the capacity of the path{rtt}.")));
+        }
+        if let Some(at) = row.first_drop_time_s {
+            all.push((at, "The network drops a packet for the first time.".to_string()));
+        }
+        if let Some(at) = row.first_loss_time_s {
+            all.push((at, "The sender learns of a loss for the first time.".to_string()));
+        }
+        if let Some(exit) = &row.exit {
+            all.extend(self.exit(exit));
+        }
+        all.extend(self.losses());
+        let end = match row.completion_s {
+            Some(at) => (at, "The receiver has everything."),
+            None if row.caveats.iter().any(|c| c == HANDSHAKE_FAILED) => {
+                (row.duration_s, "The observation ends; the handshake has failed.")
+            }
+            None => (row.duration_s, "The observation ends; the transfer is not complete."),
+        };
+        let end = (end.0, end.1.to_string());
+        if row.exit.is_none() {
+            all.push((end.0, format!("{} has not exited.", label(row))));
+        }
+        all.push(end);
+        // Sorting is stable: what happened at one time stays in the order above.
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all
+    }
+
+    /// The window during the startup: at first, at each power of four times the first, and at its peak.
+    fn growth(&self) -> Vec<(f64, String)> {
+        let until = self.row.exit.as_ref().map_or(f64::INFINITY, |e| e.time_s);
+        let startup = || self.samples.iter().filter(|(t, _)| *t <= until);
+        let Some((first_at, first)) = startup().next() else { return Vec::new() };
+        let mut all = vec![(
+            *first_at,
+            format!(
+                "The first acknowledgement arrives{}; the window is {}.",
+                first.rtt_s.map_or(String::new(), |r| format!(" after an RTT of {} ms", number(r * 1e3))),
+                self.window(first.cwnd_bytes)
+            ),
+        )];
+        let mut next = first.cwnd_bytes.saturating_mul(4);
+        for (at, s) in startup() {
+            if s.cwnd_bytes < next {
+                continue;
+            }
+            let rtt = s.rtt_s.map_or(String::new(), |r| format!(", RTT {} ms", number(r * 1e3)));
+            let paced = s.pacing_bps.map_or(String::new(), |p| format!(", pacing at {}", rate(p as f64)));
+            let used = if s.inflight_bytes * 2 < s.cwnd_bytes {
+                format!(", of which {} is in flight", self.bdps(s.inflight_bytes))
+            } else {
+                String::new()
+            };
+            all.push((*at, format!("The window is {}{used}{rtt}{paced}.", self.window(s.cwnd_bytes))));
+            while next <= s.cwnd_bytes {
+                next = next.saturating_mul(4);
+            }
+        }
+        all
+    }
+
+    /// Why and how it left.
+    fn exit(&self, e: &ExitRow) -> Vec<(f64, String)> {
+        let name = label(self.row);
+        let class = self.row.class;
+        let mut all = Vec::new();
+        let internal = self.sample_at(e.time_s).map(internal_values).unwrap_or_default();
+        all.push((
+            e.time_s,
+            format!(
+                "{name} finds its reason to exit: {} (reason `{}`). The window is {}. This is {}: {}.{internal}",
+                reason(&e.reason),
+                e.reason,
+                self.window(e.detected_cwnd_bytes),
+                class.how(),
+                class.meaning()
+            ),
+        ));
+        let change = match e.cwnd_bytes.cmp(&e.detected_cwnd_bytes) {
+            std::cmp::Ordering::Less => format!("reduces the window to {}", self.window(e.cwnd_bytes)),
+            _ => "keeps the window".to_string(),
+        };
+        let next = self.row.avoidance.as_deref().map_or(String::new(), |a| format!("; {a} takes over"));
+        let drained = if e.left_s > e.time_s { " after draining the queue" } else { "" };
+        all.push((
+            e.left_s,
+            format!("It {change} and exits{drained} with {} in flight{next}.", self.window(e.inflight_bytes)),
+        ));
+        all
+    }
+
+    /// Lost handshake packets, loss recoveries, timeouts, and slow starts that go on or begin again, the first [`TOLD`] of
+    /// them one by one.
+    fn losses(&self) -> Vec<(f64, String)> {
+        let mut all = Vec::new();
+        let mut more = 0;
+        for (i, (at, e)) in self.events.iter().enumerate() {
+            let text = match e.what {
+                "loss" => {
+                    let end = self.events[i..].iter().find(|(_, e)| matches!(e.what, "recovered" | "undone"));
+                    match end {
+                        Some((t, e)) if e.what == "undone" => format!(
+                            "The sender takes a late packet for lost; the recovery is undone as spurious at {} s.",
+                            fixed(*t)
+                        ),
+                        Some((t, _)) => format!("Loss recovery begins; it is over at {} s.", fixed(*t)),
+                        None => "Loss recovery begins; it is not over at the end.".to_string(),
+                    }
+                }
+                "timeout" => "The retransmission timer fires.".to_string(),
+                "resumed" => "The startup resumes.".to_string(),
+                "restart" => {
+                    let end = self.events[i..].iter().find(|(_, e)| e.what == "exit");
+                    let end = end.map_or("does not end".to_string(), |(t, e)| {
+                        format!("ends at {} s ({})", fixed(*t), e.why.as_deref().unwrap_or_default())
+                    });
+                    format!("The avoidance returns to slow start, which {end}.")
+                }
+                "stall" => "The host's own queue refuses a packet.".to_string(),
+                "handshake" => match e.why.as_deref().and_then(|why| why.split_once(' ')) {
+                    Some((packet, "lost")) => format!("The network drops the {packet}."),
+                    Some((packet, what)) => format!("The {packet} is {what}."),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            if all.len() < TOLD { all.push((*at, text)) } else { more += 1 }
+        }
+        if let Some((_, text)) = all.last_mut().filter(|_| more > 0) {
+            *text = format!("{text} {more} more such events follow.");
+        }
+        all
+    }
+
+    /// What the startup cost, a sentence each.
+    pub fn costs(&self) -> Vec<String> {
+        let row = self.row;
+        let mut all = Vec::new();
+        if let (Some(size), Some(took)) = (row.size_bytes, row.completion_s) {
+            // Payload in a full segment: the rest of a packet is headers.
+            let least =
+                size as f64 * 8.0 / row.rate_bps.max(1) as f64 * self.overhead() + 1.5 * row.base_rtt_s;
+            all.push(format!(
+                "Time: {} s. With the whole capacity from the first round trip on it would be about {} s: {} s more.",
+                number(took),
+                number(least),
+                number((took - least).max(0.0))
+            ));
+        } else {
+            all.push(format!("Goodput: {} over {} s.", rate(row.goodput_bps as f64), number(row.duration_s)));
+        }
+        match (row.exit.as_ref(), row.class) {
+            (Some(e), Class::Early) => all.push(self.after_early(e)),
+            (Some(e), _) => {
+                let spare = e.time_s - row.capacity_time_s.unwrap_or(e.time_s);
+                all.push(format!(
+                    "The exit came {} s ({} base RTTs) after the path was full.",
+                    number(spare.max(0.0)),
+                    number((spare / row.base_rtt_s.max(1e-9)).max(0.0))
+                ));
+            }
+            (None, _) => {}
+        }
+        let or = |text: Option<String>, what: &str| text.unwrap_or_else(|| format!("{what} not observed"));
+        all.push(format!(
+            "Loss: {} dropped of the packets sent before the exit, {} in all; {} and {}.",
+            or(row.startup_lost_packets.map(packets), "packets"),
+            or(row.lost_packets.map(|n| number(n as f64)), "drops"),
+            or(row.retransmitted_packets.map(|n| plural(n, "retransmission")), "retransmissions"),
+            or(row.timeouts.map(|n| plural(n, "timeout")), "timeouts"),
+        ));
+        all.push(row.peak_queue_delay_s.map_or_else(
+            || "Delay: the wait at the bottleneck was not observed.".to_string(),
+            |s| format!("Delay: the longest wait at the bottleneck was {} ms.", number(s * 1e3)),
+        ));
+        if let Some(o) = &row.others {
+            let dip = o
+                .goodput_dip
+                .map_or(String::new(), |d| format!(", their goodput fell by up to {} %", number(d * 100.0)));
+            all.push(format!("Other flows: {} dropped{dip}.", packets(o.lost_packets)));
+        }
+        for caveat in &row.caveats {
+            all.push(format!("Note: {caveat}."));
+        }
+        all
+    }
+
+    /// Wire bytes for each byte of payload.
+    fn overhead(&self) -> f64 {
+        let bdp_on_wire = self.row.rate_bps as f64 / 8.0 * self.row.base_rtt_s;
+        if self.row.bdp_bytes == 0 { 1.0 } else { (bdp_on_wire / self.row.bdp_bytes as f64).max(1.0) }
+    }
+
+    /// When the window reached the BDP after an early exit.
+    fn after_early(&self, e: &ExitRow) -> String {
+        let reached =
+            self.samples.iter().find(|(t, s)| *t >= e.left_s && s.inflight_bytes >= self.row.bdp_bytes);
+        let avoidance = self.row.avoidance.as_deref().unwrap_or("the controller");
+        match reached {
+            Some((t, _)) => format!(
+                "The exit came before the path was full: from {} of the BDP, {avoidance} needed {} s until one BDP was in \
+                 flight.",
+                self.bdps(e.cwnd_bytes),
+                number(t - e.left_s)
+            ),
+            None => format!(
+                "The exit came before the path was full: from {} of the BDP, {avoidance} did not bring one BDP into flight \
+                 before the end.",
+                self.bdps(e.cwnd_bytes)
+            ),
+        }
+    }
+}
+
+/// The internal values of a sample, in a sentence that begins with a space.
+fn internal_values(s: &Sample) -> String {
+    if s.gauges.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = s.gauges.iter().map(|(k, v)| format!("{k} = {}", number(*v))).collect();
+    format!(" Its internal values: {}.", shown.join(", "))
+}
+
+fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", number(n as f64), if n == 1 { "" } else { "s" })
+}
+
+fn packets(n: u64) -> String {
+    plural(n, "packet")
+}
+
+/// The reason of an exit in words; the name itself for one that only the kernel has.
+fn reason(name: &str) -> &str {
+    match Exit::named(name) {
+        Some(exit) => exit.meaning(),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Job;
+    use crate::scenario::{Study, StudyText};
+    use slowstart_sim::engine::Sampling;
+
+    fn told(path: &str, startup: &str) -> (Row, String) {
+        let text = StudyText {
+            path: path.to_string(),
+            startups: vec![startup.to_string()],
+            size: Some("5MB".to_string()),
+            runs: Some(1),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).expect("a study");
+        let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, true);
+        let told = Told::new(&outcome.row, &outcome.trace, 0.0, u64::from(study.profile.mss));
+        let lines: Vec<String> =
+            told.timeline().into_iter().map(|(at, text)| format!("{at:.3} {text}")).collect();
+        assert!(
+            lines.is_sorted_by_key(|l| l
+                .split(' ')
+                .next()
+                .and_then(|t| t.parse::<f64>().ok())
+                .map(f64::to_bits))
+        );
+        let text = format!("{}\n{}\n{}", told.heading(), lines.join("\n"), told.costs().join("\n"));
+        (outcome.row, text)
+    }
+
+    #[test]
+    fn a_late_exit_names_loss_and_its_cost() {
+        let (row, text) = told("rate=20Mbit rtt=40ms queue=1bdp", "standard");
+        assert_eq!(row.class, Class::Late);
+        for part in [
+            "packets were lost (reason `loss`)",
+            "This is by loss",
+            "cubic takes over",
+            "Loss recovery begins",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let lost = row.startup_lost_packets.expect("observed");
+        assert!(lost > 1);
+        assert!(text.contains(&format!("Loss: {} packets dropped", number(lost as f64))), "{text}");
+    }
+
+    #[test]
+    fn an_exit_by_its_own_rule_has_no_loss() {
+        let (row, text) = told("rate=20Mbit rtt=40ms queue=4bdp", "hystart");
+        let exit = row.exit.as_ref().expect("an exit");
+        assert!(text.contains(reason(&exit.reason)) && text.contains("Loss: 0 packets"), "{text}");
+        assert!(text.contains(&format!("{:.3} hystart finds its reason", exit.time_s)), "{text}");
+    }
+
+    #[test]
+    fn a_handshake_that_fails_is_said() {
+        let (row, text) = told("rate=2Mbit rtt=90ms queue=30packets drop_synack=40", "standard");
+        assert!(row.completion_s.is_none());
+        for part in ["the handshake has failed", "Note: the handshake failed"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("not complete"), "{text}");
+    }
+}
