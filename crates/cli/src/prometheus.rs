@@ -11,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Response, http};
 use hyper_util::rt::TokioIo;
+use slowstart_linux::Flow;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::future::ready;
@@ -31,65 +32,172 @@ const BUFFER: usize = 8192;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Upper bounds of the histograms of cwnd at exit, in segments.
-const BOUNDS: [u32; 8] = [10, 30, 100, 300, 1000, 3000, 10_000, 30_000];
+const WINDOWS: [f64; 8] = [10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0];
+/// Upper bounds of the histograms of the minimum RTT, in seconds.
+const RTTS: [f64; 10] = [0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
 
-/// A histogram of cwnd at exit.
+/// A family of metrics: its lines begin with what it is. `samples` has the labels and the value of each, after the
+/// suffix of its name.
+pub(crate) fn family(
+    out: &mut String,
+    (name, kind, help): (&str, &str, &str),
+    samples: impl IntoIterator<Item = (&'static str, String, f64)>,
+) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (suffix, labels, value) in samples {
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        let _ = writeln!(out, "{name}{suffix}{labels} {value}");
+    }
+}
+
+/// The value of a label.
+pub(crate) fn label(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// A histogram.
 #[derive(Default)]
 struct Histogram {
-    /// Exits in each class; the last is above all bounds.
-    classes: [u64; BOUNDS.len() + 1],
-    /// Sum of the windows, in segments.
-    sum: u64,
+    /// Values in each class; the last is above all bounds.
+    classes: Vec<u64>,
+    /// Sum of the values.
+    sum: f64,
+}
+
+impl Histogram {
+    fn add(&mut self, bounds: &[f64], value: f64) {
+        self.classes.resize(bounds.len() + 1, 0);
+        self.classes[bounds.iter().position(|b| value <= *b).unwrap_or(bounds.len())] += 1;
+        self.sum += value;
+    }
+
+    fn samples(&self, bounds: &[f64], of: &str) -> Vec<(&'static str, String, f64)> {
+        let mut all = Vec::new();
+        let mut count = 0;
+        for (bound, n) in bounds.iter().zip(&self.classes) {
+            count += n;
+            all.push(("_bucket", format!("{of},le=\"{bound}\""), count as f64));
+        }
+        let total: u64 = self.classes.iter().sum();
+        all.push(("_bucket", format!("{of},le=\"+Inf\""), total as f64));
+        all.push(("_sum", of.to_string(), self.sum));
+        all.push(("_count", of.to_string(), total as f64));
+        all
+    }
+}
+
+/// What the connections of a congestion control did.
+#[derive(Default)]
+struct OfControl {
+    open: u64,
+    closed: u64,
+    sent_bytes: u64,
+    retransmitted: u64,
+    timeouts: u64,
+    min_rtt: Histogram,
 }
 
 /// The counters that are served.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    /// Open connections.
-    pub(crate) connections: usize,
-    /// Connections closed since the watch began.
-    pub(crate) closed: u64,
-    /// By congestion control and exit reason.
+    controls: BTreeMap<String, OfControl>,
+    /// cwnd at exit, by congestion control and exit reason.
     exits: BTreeMap<(String, &'static str), Histogram>,
 }
 
 impl Metrics {
+    fn of(&mut self, control: &str) -> &mut OfControl {
+        self.controls.entry(control.to_string()).or_default()
+    }
+
     /// Counts the end of a startup, with cwnd in segments.
     pub(crate) fn count_exit(&mut self, control: &str, reason: &'static str, cwnd: u32) {
         let histogram = self.exits.entry((control.to_string(), reason)).or_default();
-        let class = BOUNDS.iter().position(|b| cwnd <= *b).unwrap_or(BOUNDS.len());
-        histogram.classes[class] += 1;
-        histogram.sum += u64::from(cwnd);
+        histogram.add(&WINDOWS, f64::from(cwnd));
+    }
+
+    /// A connection is open with this control.
+    pub(crate) fn opened(&mut self, control: &str) {
+        self.of(control).open += 1;
+    }
+
+    /// A connection that was open with this control has closed, or has another.
+    pub(crate) fn left(&mut self, control: &str) {
+        let of = self.of(control);
+        of.open = of.open.saturating_sub(1);
+    }
+
+    /// Counts a connection that has closed.
+    pub(crate) fn count_closed(&mut self, f: &Flow) {
+        let of = self.of(&f.control);
+        of.closed += 1;
+        of.sent_bytes += f.sent_bytes;
+        of.retransmitted += u64::from(f.retransmitted);
+        of.timeouts += u64::from(f.timeouts);
+        // The kernel's words for no sample.
+        if f.min_rtt_us != 0 && f.min_rtt_us != u32::MAX {
+            of.min_rtt.add(&RTTS, f64::from(f.min_rtt_us) / 1e6);
+        }
+    }
+
+    /// Returns the number of connections that closed since the watch began.
+    pub(crate) fn closed(&self) -> u64 {
+        self.controls.values().map(|c| c.closed).sum()
     }
 
     /// Returns the number of startups that ended.
     pub(crate) fn exits(&self) -> u64 {
-        self.exits.values().flat_map(|h| h.classes).sum()
+        self.exits.values().flat_map(|h| &h.classes).sum()
     }
 
     /// Returns the counters in the text format of Prometheus.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::from("# TYPE slowstart_connections gauge\n");
-        let _ = writeln!(text, "slowstart_connections {}", self.connections);
-        text += "# TYPE slowstart_closed_total counter\n";
-        let _ = writeln!(text, "slowstart_closed_total {}", self.closed);
-        text += "# HELP slowstart_exit_window_segments cwnd at the end of startups.\n";
-        text += "# TYPE slowstart_exit_window_segments histogram\n";
-        for ((control, reason), histogram) in &self.exits {
-            let control = control.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let of = format!("control=\"{control}\",reason=\"{reason}\"");
-            let name = "slowstart_exit_window_segments";
-            let mut count = 0;
-            for (bound, n) in BOUNDS.iter().zip(histogram.classes) {
-                count += n;
-                let _ = writeln!(text, "{name}_bucket{{{of},le=\"{bound}\"}} {count}");
-            }
-            let all: u64 = histogram.classes.iter().sum();
-            let _ = writeln!(text, "{name}_bucket{{{of},le=\"+Inf\"}} {all}");
-            let _ = writeln!(text, "{name}_sum{{{of}}} {}\n{name}_count{{{of}}} {all}", histogram.sum);
+        let mut text = String::new();
+        let of = |pick: fn(&OfControl) -> u64| {
+            let one = |(name, c): (&String, &OfControl)| ("", control(name), pick(c) as f64);
+            self.controls.iter().map(one).collect::<Vec<_>>()
+        };
+        let families: [(_, _, _, fn(&OfControl) -> u64); 5] = [
+            ("slowstart_connections", "gauge", "Open connections.", |c| c.open),
+            ("slowstart_closed_total", "counter", "Connections that closed.", |c| c.closed),
+            (
+                "slowstart_sent_bytes_total",
+                "counter",
+                "Bytes that connections sent which closed, retransmissions included.",
+                |c| c.sent_bytes,
+            ),
+            (
+                "slowstart_retransmitted_packets_total",
+                "counter",
+                "Packets that connections retransmitted which closed.",
+                |c| c.retransmitted,
+            ),
+            (
+                "slowstart_timeouts_total",
+                "counter",
+                "Retransmission timeouts of connections that closed.",
+                |c| c.timeouts,
+            ),
+        ];
+        for (name, kind, help, pick) in families {
+            family(&mut text, (name, kind, help), of(pick));
         }
+        let measured = self.controls.iter().filter(|(_, c)| !c.min_rtt.classes.is_empty());
+        let rtts = measured.flat_map(|(name, c)| c.min_rtt.samples(&RTTS, &control(name)));
+        let what = "Minimum RTT of connections that closed, seconds.";
+        family(&mut text, ("slowstart_min_rtt_seconds", "histogram", what), rtts);
+        let exits = self.exits.iter().flat_map(|((name, reason), histogram)| {
+            histogram.samples(&WINDOWS, &format!("{},reason=\"{reason}\"", control(name)))
+        });
+        let what = "cwnd at the end of startups, segments.";
+        family(&mut text, ("slowstart_exit_window_segments", "histogram", what), exits);
         text
     }
+}
+
+/// The label of a congestion control.
+fn control(name: &str) -> String {
+    format!("control=\"{}\"", label(name))
 }
 
 /// Serves what `text` returns, in the text format of Prometheus, from a new thread until this process ends.

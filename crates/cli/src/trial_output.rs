@@ -1,6 +1,7 @@
 //! The result of a trial: a table of at most 80 columns, counters for Prometheus, a JSON object, a folder.
 
 use crate::folder::{claim, write_whole};
+use crate::prometheus::{self, label};
 use crate::replay::warn;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result};
@@ -97,12 +98,9 @@ pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
 /// The counters in the text format of Prometheus.
 pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
     let mut text = String::new();
-    let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let mut family = |name: &str, kind: &str, values: &[(String, f64)]| {
-        let _ = writeln!(text, "# TYPE {name} {kind}");
-        for (labels, value) in values {
-            let _ = writeln!(text, "{name}{{{labels}}} {value}");
-        }
+    let mut family = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
+        let samples = values.iter().map(|(labels, value)| ("", labels.clone(), *value));
+        prometheus::family(&mut text, (name, kind, help), samples);
     };
     let arms = |of: &dyn Fn(usize) -> f64| -> Vec<(String, f64)> {
         let of_arm = |(i, arm): (usize, &slowstart_trial::ArmSummary)| {
@@ -110,10 +108,30 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
         };
         a.arms.iter().enumerate().map(of_arm).collect()
     };
-    family("slowstart_trial_assigned_total", "counter", &arms(&|i| counts.assigned[i] as f64));
-    family("slowstart_trial_connections", "gauge", &arms(&|i| a.arms[i].connections as f64));
-    family("slowstart_trial_delivered_bytes", "gauge", &arms(&|i| a.arms[i].delivered_bytes as f64));
-    family("slowstart_trial_ended", "gauge", &arms(&|i| f64::from(u8::from(a.arms[i].ended.is_some()))));
+    family(
+        "slowstart_trial_assigned_total",
+        "counter",
+        "Connections that the kernel put into an arm.",
+        &arms(&|i| counts.assigned[i] as f64),
+    );
+    family(
+        "slowstart_trial_connections",
+        "gauge",
+        "Connections in the analysis.",
+        &arms(&|i| a.arms[i].connections as f64),
+    );
+    family(
+        "slowstart_trial_delivered_bytes",
+        "gauge",
+        "Bytes that they delivered.",
+        &arms(&|i| a.arms[i].delivered_bytes as f64),
+    );
+    family(
+        "slowstart_trial_ended",
+        "gauge",
+        "1 if a stop rule ended the arm.",
+        &arms(&|i| f64::from(u8::from(a.arms[i].ended.is_some()))),
+    );
     let means: Vec<(String, f64)> = a
         .arms
         .iter()
@@ -121,7 +139,7 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
             arm.means.iter().map(|(m, v)| (format!("arm=\"{}\",measure=\"{m}\"", label(&arm.name)), *v))
         })
         .collect();
-    family("slowstart_trial_mean", "gauge", &means);
+    family("slowstart_trial_mean", "gauge", "Mean of a measure, in its unit.", &means);
     let whole = a.comparisons.iter().filter(|c| c.stratum.is_none());
     let effects: Vec<(String, f64)> = whole
         .filter_map(|c| Some((c, c.effect?)))
@@ -133,7 +151,12 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
         })
         .filter(|(_, v)| v.is_finite())
         .collect();
-    family("slowstart_trial_effect", "gauge", &effects);
+    family(
+        "slowstart_trial_effect",
+        "gauge",
+        "Effect of an arm on a measure against another arm, as a share, and its 95 % interval.",
+        &effects,
+    );
     let other = [
         ("outside", counts.outside),
         ("own_choice", counts.own_choice),
@@ -141,14 +164,12 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
         ("without_storage", counts.without_storage),
     ];
     let other = other.map(|(why, n)| (format!("why=\"{why}\""), n as f64));
-    family("slowstart_trial_not_assigned_total", "counter", &other);
-    let _ = writeln!(text, "# TYPE slowstart_trial_lost_records_total counter");
-    let _ = writeln!(text, "slowstart_trial_lost_records_total {}", counts.lost_records);
-    let _ = writeln!(
-        text,
-        "# TYPE slowstart_trial_balanced gauge\nslowstart_trial_balanced {}",
-        u8::from(a.balanced)
-    );
+    family("slowstart_trial_not_assigned_total", "counter", "Connections in no arm, by why.", &other);
+    let one = |value: f64| [(String::new(), value)];
+    let lost = "Records of connections that were lost; the analysis lacks them.";
+    family("slowstart_trial_lost_records_total", "counter", lost, &one(counts.lost_records as f64));
+    let balanced = "1 if the arms have the shares of the plan.";
+    family("slowstart_trial_balanced", "gauge", balanced, &one(f64::from(u8::from(a.balanced))));
     text
 }
 

@@ -78,7 +78,7 @@ fn draw(frame: &mut ratatui::Frame<'_>, state: &State) {
         ["peer", "control", "phase", "exit reason", "exit cwnd", "cwnd", "RTT (ms)", "Mbit/s", "retrans"];
     let (closed, exits) = {
         let metrics = state.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        (metrics.closed, metrics.exits())
+        (metrics.closed(), metrics.exits())
     };
     let title =
         format!(" {} connections, {closed} closed, {exits} startups ended; q quits ", state.flows.len());

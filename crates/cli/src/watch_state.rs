@@ -51,14 +51,18 @@ impl State {
             metrics.count_exit(&f.control, reason(&f, &self.reasons), f.exit_cwnd);
         }
         if f.kind == RecordKind::Closed {
-            metrics.closed += 1;
-            self.flows.remove(&f.sk);
+            metrics.count_closed(&f);
+            if let Some(before) = self.flows.remove(&f.sk) {
+                metrics.left(&before.control);
+            }
             self.reasons.remove(&f.sk);
             self.reported.remove(&f.sk);
         } else {
-            self.flows.insert(f.sk, f);
+            metrics.opened(&f.control);
+            if let Some(before) = self.flows.insert(f.sk, f) {
+                metrics.left(&before.control);
+            }
         }
-        metrics.connections = self.flows.len();
     }
 
     /// Drops what is known of the connections in `ended`. The tracepoints report the close of a connection
@@ -118,8 +122,31 @@ mod tests {
         assert!(text.contains(&format!("segments_bucket{{{of},le=\"100\"}} 0\n")), "{text}");
         assert!(text.contains(&format!("segments_bucket{{{of},le=\"300\"}} 1\n")), "{text}");
         assert!(text.contains(&format!("segments_sum{{{of}}} 250\n")), "{text}");
-        assert!(text.contains("slowstart_connections 0\n") && text.contains("slowstart_closed_total 1\n"));
+        for line in [
+            "slowstart_connections{control=\"ss_search\"} 0",
+            "slowstart_closed_total{control=\"ss_search\"} 1",
+            "slowstart_sent_bytes_total{control=\"ss_search\"} 5",
+            "slowstart_min_rtt_seconds_bucket{control=\"ss_search\",le=\"0.001\"} 1",
+            "slowstart_min_rtt_seconds_sum{control=\"ss_search\"} 0.001",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}: {text}");
+        }
+        // Every family says what it is.
+        for name in text.lines().filter_map(|l| l.strip_prefix("# TYPE ")?.split(' ').next()) {
+            assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+        }
         assert_eq!((s.flows.len(), s.reasons.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_connection_is_open_once_and_changes_its_control() {
+        let mut s = State::default();
+        s.add(flow(RecordKind::Exit, 10));
+        s.add(Flow { control: "cubic".into(), min_rtt_us: u32::MAX, ..flow(RecordKind::Exit, 10) });
+        let text = s.metrics.lock().expect("no panic").text();
+        assert!(text.contains("slowstart_connections{control=\"cubic\"} 1\n"), "{text}");
+        assert!(text.contains("slowstart_connections{control=\"ss_search\"} 0\n"), "{text}");
+        assert!(!text.contains("slowstart_min_rtt_seconds_"), "{text}");
     }
 
     #[test]
