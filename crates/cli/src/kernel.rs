@@ -5,6 +5,7 @@ use crate::printable::printable;
 use crate::signals;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use serde_json::json;
 use slowstart_linux::{
     Capability, Check, Counts, DefaultChange, DefaultRecord, Finding, PinnedSelection, RestoredDefault,
     Running, SelectionState, Spec, Verb, Verdict, check_default_is_free, drop_privileges, list,
@@ -52,7 +53,11 @@ enum Command {
         all: bool,
     },
     /// Lists what is loaded, by whom, how many connections use it, selections and defaults
-    List,
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Uses a startup for each new connection of a cgroup, until Ctrl-C or pinned
     ///
     /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a
@@ -70,7 +75,7 @@ enum Command {
         #[arg(long)]
         pin: bool,
     },
-    /// Removes a selection made with `select --pin`, also if its cgroup no longer exists
+    /// Removes a selection, also if its cgroup no longer exists; a process that holds one ends
     Unselect {
         /// Directory of the cgroup
         #[arg(long)]
@@ -220,7 +225,16 @@ fn selection_line(s: &PinnedSelection) -> String {
     let (cgroup, control) = (s.cgroup.display().to_string(), printable(&s.control));
     let cgroup = printable(&cgroup);
     match s.state {
-        SelectionState::Active => format!("{cgroup}: new connections use {control}"),
+        SelectionState::Active => {
+            let held = s.held_by.map_or(String::new(), |pid| format!(", while process {pid} runs"));
+            format!("{cgroup}: new connections use {control}{held}")
+        }
+        SelectionState::CgroupGone if s.held_by.is_some() => {
+            let pid = s.held_by.unwrap_or_default();
+            format!(
+                "{cgroup}: NOT IN EFFECT: the cgroup does not exist; process {pid} selects {control} when it does"
+            )
+        }
         SelectionState::CgroupReplaced => format!(
             "{cgroup}: NOT IN EFFECT: the cgroup was made again after {control} was selected; `slowstart kernel select \
              --pin --cgroup {cgroup} {control}` selects it again"
@@ -240,6 +254,45 @@ fn default_line(d: &DefaultRecord) -> String {
         format!("set by {owner}, instead of {previous}")
     };
     format!("default of network namespace {namespace}: {control}, {end}")
+}
+
+/// What is loaded, selections and defaults as JSON.
+fn listed() -> Result<serde_json::Value> {
+    let control = |r: &Running| {
+        let counts = r.counts.as_ref();
+        let exits = counts.map(|c| {
+            let some = c.exits.iter().filter(|(_, n)| *n > 0);
+            some.map(|(w, n)| (w.name().to_string(), (*n).into())).collect::<serde_json::Map<_, _>>()
+        });
+        let held: Vec<_> = r.held_by.iter().map(|(pid, comm)| json!({"pid": pid, "comm": comm})).collect();
+        json!({
+            "name": r.name, "startup": r.startup, "pinned": r.pinned, "held_by": held,
+            "connections": counts.map(|c| c.started), "open": counts.and_then(|c| c.open), "exits": exits,
+        })
+    };
+    let selection = |s: &PinnedSelection| {
+        let state = match s.state {
+            SelectionState::Active => "active",
+            SelectionState::CgroupReplaced => "cgroup-replaced",
+            SelectionState::CgroupGone => "cgroup-gone",
+        };
+        json!({
+            "cgroup": s.cgroup, "control": s.control, "state": state, "pinned": s.held_by.is_none(), "pid": s.held_by,
+        })
+    };
+    let default = |d: &DefaultRecord| {
+        let DefaultRecord { namespace, control, previous, owner } = d;
+        json!({
+            "namespace": namespace, "control": control, "previous": previous, "owner": owner.to_string(),
+            "stale": d.is_stale(),
+        })
+    };
+    Ok(json!({
+        "schema": 1,
+        "controls": list()?.iter().map(control).collect::<Vec<_>>(),
+        "selections": list_selections().iter().map(selection).collect::<Vec<_>>(),
+        "defaults": list_defaults()?.iter().map(default).collect::<Vec<_>>(),
+    }))
 }
 
 fn show_list() -> Result<()> {
@@ -339,7 +392,9 @@ impl Kernel {
             }
         }
         if matches!(self.command, Command::Load(_)) {
-            for s in list_selections().iter().filter(|s| s.state != SelectionState::Active) {
+            for s in
+                list_selections().iter().filter(|s| s.state != SelectionState::Active && s.held_by.is_none())
+            {
                 tell(&selection_line(s));
             }
         }
@@ -347,12 +402,13 @@ impl Kernel {
             Command::Load(l) => l.main(),
             Command::Unload { name: Some(name), .. } => unload_main(name),
             Command::Unload { name: None, .. } => {
-                for s in list_selections() {
+                for s in list_selections().iter().filter(|s| s.held_by.is_none()) {
                     unselect_main(&s.cgroup)?;
                 }
                 list()?.iter().filter(|r| r.pinned).try_for_each(|r| unload_main(&r.name))
             }
-            Command::List => show_list(),
+            Command::List { json: true } => print(&listed()?.to_string()),
+            Command::List { json: false } => show_list(),
             Command::Select { cgroup, control, pin } => select_main(cgroup, control, *pin),
             Command::Unselect { cgroup } => unselect_main(cgroup),
             Command::Watch(w) => w.main(),

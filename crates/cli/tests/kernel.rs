@@ -278,6 +278,38 @@ fn unload_all_removes_what_is_pinned() {
     }
 }
 
+/// A selection that a process holds is listed with the process, and `unselect` ends it.
+#[test]
+fn a_selection_in_the_foreground_is_listed_and_undone() {
+    if !works(&[Verb::Select]) {
+        return;
+    }
+    let out = in_namespaces(
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        group=/sys/fs/cgroup/ss-held-$$
+        mkdir $group
+        $S kernel select --cgroup $group reno >/dev/null & holder=$!
+        for i in $(seq 100); do $S kernel list | grep -q $group && break; sleep 0.1; done
+        $S kernel list | sed \"s#$group#GROUP#; s/process $holder/process HOLDER/\"
+        $S kernel list --json | sed \"s#$group#GROUP#; s/\\\"pid\\\":$holder/\\\"pid\\\":HOLDER/\"
+        $S kernel unselect --cgroup $group; echo \"unselect: $?\"
+        wait $holder; echo \"holder: $?\"
+        $S kernel list | grep -c $group
+        $S kernel unselect --cgroup $group; echo \"again: $?\"
+        rmdir $group",
+    );
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    for words in [
+        "GROUP: new connections use reno, while process HOLDER runs\n",
+        "\"cgroup\":\"GROUP\",\"control\":\"reno\",\"state\":\"active\",\"pinned\":false,\"pid\":HOLDER",
+        "selection of reno removed",
+        "unselect: 0\nholder: 0\n0\nagain: 2\n",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}\n{errors}");
+    }
+    assert!(errors.contains("there is no selection for it; selected: nothing"), "{errors}");
+}
+
 #[test]
 fn unload_as_another_user_fails() {
     // The script has a bpffs of its own.

@@ -77,8 +77,7 @@ pub(crate) struct Holders {
 
 impl Holders {
     pub(crate) fn find() -> Self {
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        Self { registered: registered(), processes: processes.filter_map(|p| holder(&p.path())).collect() }
+        Self { registered: registered(), processes: processes_with_maps().collect() }
     }
 
     /// Returns the processes that hold a control.
@@ -86,6 +85,11 @@ impl Holders {
         let maps = self.registered.iter().filter(|(_, name)| name == control);
         maps.flat_map(|(id, _)| self.processes.iter().filter(|p| p.maps.contains(id))).collect()
     }
+}
+
+/// The other processes that have maps open.
+pub(crate) fn processes_with_maps() -> impl Iterator<Item = Holder> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|p| holder(&p.path()))
 }
 
 /// Returns another process that has maps open, given its directory in `/proc`. The names of descriptors tell

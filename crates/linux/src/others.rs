@@ -1,6 +1,7 @@
 //! Programs that others have attached to a cgroup, to one above it or to one below: they see the same connections.
 
 use crate::error::KernelError;
+use crate::select;
 use libbpf_rs::libbpf_sys::{BPF_CGROUP_SOCK_OPS, bpf_prog_query};
 use libbpf_rs::query::ProgInfoIter;
 use std::fs::{self, File};
@@ -86,7 +87,8 @@ pub(crate) fn find(what: &str, cgroup: &Path) -> Result<Vec<OtherProgram>, Kerne
     }
     for other in &all {
         let ours = match other.name.as_deref() {
-            Some("choose") => "a selection (`slowstart kernel select`) applies to",
+            // `choose` is that of versions before 28 November 2026.
+            Some(select::PROGRAM | "choose") => "a selection (`slowstart kernel select`) applies to",
             Some("trial") => "another trial runs on",
             _ => continue,
         };

@@ -10,18 +10,25 @@ use crate::attach::{Attached, absolute, existing};
 use crate::bpf_log::keep_log;
 use crate::check::{Check, Verb};
 use crate::error::KernelError;
-use crate::list::{available, list, lookup};
+use crate::list::{Holder, available, list, lookup, processes_with_maps};
 use crate::lock::StateLock;
 use crate::pins::{PINS, remove_pins};
 use crate::privileges::must_be_privileged;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/select.bpf.o"));
+/// The program, by which others see it (`bpftool prog`).
+pub(crate) const PROGRAM: &str = "ss_select";
+/// The map with what is selected.
+const CHOICE: &str = ".rodata.choice";
 /// Sizes of the two fields of `struct choice` in `select.bpf.c`, in bytes.
 const CONTROL: usize = 16;
 const PATH: usize = 4096;
@@ -37,7 +44,7 @@ pub enum SelectionState {
     CgroupGone,
 }
 
-/// A selection that stays after the command has ended.
+/// A selection that is in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedSelection {
     /// Path of the cgroup.
@@ -46,6 +53,8 @@ pub struct PinnedSelection {
     pub control: String,
     /// Whether it applies to new connections, or why not.
     pub state: SelectionState,
+    /// The process that holds it; `None` if it is pinned, and stays when the command has ended.
+    pub held_by: Option<u32>,
 }
 
 /// A selection that this process made.
@@ -87,11 +96,28 @@ fn text(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().take_while(|b| *b != 0).collect()
 }
 
+/// The control and the cgroup of a map with what is selected.
+fn chosen(map: &impl MapCore) -> Option<(String, PathBuf)> {
+    let value = lookup(map)?;
+    let (control, path) = (value.get(..CONTROL)?, value.get(CONTROL..CONTROL + PATH)?);
+    let control = String::from_utf8_lossy(&text(control)).into_owned();
+    Some((control, PathBuf::from(std::ffi::OsString::from_vec(text(path)))))
+}
+
+/// The selections that other processes hold. Each process follows the path of its cgroup itself.
+fn held() -> Vec<PinnedSelection> {
+    let of = |process: Holder| {
+        let maps = process.maps.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
+        let (control, cgroup) = maps.filter(|m| m.name() == CHOICE).find_map(|m| chosen(&m))?;
+        let state = if cgroup.exists() { SelectionState::Active } else { SelectionState::CgroupGone };
+        Some(PinnedSelection { cgroup, control, state, held_by: Some(process.pid) })
+    };
+    processes_with_maps().filter_map(of).collect()
+}
+
 /// Reads the pins of one directory; `None` if they are not a selection of this version.
 fn read_pins(dir: &Path) -> Option<PinnedSelection> {
-    let value = lookup(&MapHandle::from_pinned_path(dir.join("choice")).ok()?)?;
-    let (control, path) = (value.get(..CONTROL)?, value.get(CONTROL..CONTROL + PATH)?);
-    let cgroup = PathBuf::from(std::ffi::OsString::from_vec(text(path)));
+    let (control, cgroup) = chosen(&MapHandle::from_pinned_path(dir.join("choice")).ok()?)?;
     let LinkTypeInfo::Cgroup(info) = Link::open(dir.join("link")).ok()?.info().ok()?.info else {
         return None;
     };
@@ -100,10 +126,10 @@ fn read_pins(dir: &Path) -> Option<PinnedSelection> {
         Ok(meta) if meta.ino() == info.cgroup_id => SelectionState::Active,
         Ok(_) => SelectionState::CgroupReplaced,
     };
-    Some(PinnedSelection { cgroup, control: String::from_utf8_lossy(&text(control)).into_owned(), state })
+    Some(PinnedSelection { cgroup, control, state, held_by: None })
 }
 
-/// Returns the pinned selections, in the order of their cgroups' paths.
+/// Returns the selections, pinned and held by other processes, in the order of their cgroups' paths.
 pub fn list_selections() -> Vec<PinnedSelection> {
     let dirs = fs::read_dir(PINS).into_iter().flatten().flatten();
     let ours = |name: &str| name.starts_with("cgroup-") && !name.ends_with("-next");
@@ -111,7 +137,8 @@ pub fn list_selections() -> Vec<PinnedSelection> {
         .filter(|d| d.file_name().to_str().is_some_and(ours))
         .filter_map(|d| read_pins(&d.path()))
         .collect();
-    all.sort_by(|a, b| a.cgroup.cmp(&b.cgroup));
+    all.extend(held());
+    all.sort_by(|a, b| (&a.cgroup, a.held_by).cmp(&(&b.cgroup, b.held_by)));
     all
 }
 
@@ -137,7 +164,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     keep_log();
     let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(&*what))?;
     for mut map in object.maps_mut() {
-        if map.name() == ".rodata.choice" {
+        if map.name() == CHOICE {
             let value = map.initial_value_mut().unwrap_or_default();
             value[..name.len()].copy_from_slice(name.as_bytes());
             value[CONTROL..CONTROL + path.len()].copy_from_slice(path);
@@ -145,7 +172,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     }
     let mut object = object.load().map_err(KernelError::bpf(&*what))?;
     if !pinned {
-        let attached = Attached::new(&object, "choose", &cgroup)?;
+        let attached = Attached::new(&object, PROGRAM, &cgroup)?;
         return Ok(Selection { control: name, replaced: None, object, attached });
     }
     let _lock = StateLock::acquire(&what)?;
@@ -168,9 +195,9 @@ fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<At
     let what = format!("pin {}", dir.display());
     fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
     fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
-    let mut attached = Attached::new(object, "choose", cgroup)?;
+    let mut attached = Attached::new(object, PROGRAM, cgroup)?;
     for mut map in object.maps_mut() {
-        if map.name() == ".rodata.choice" {
+        if map.name() == CHOICE {
             map.pin(next.join("choice")).map_err(KernelError::bpf(&*what))?;
         }
     }
@@ -187,19 +214,29 @@ fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<At
     Ok(attached)
 }
 
-/// Removes a pinned selection, whether or not its cgroup still exists, and returns what it was. Open
-/// connections keep their control.
+/// Removes a selection, whether or not its cgroup still exists, and returns what it was: the pinned one, else that of
+/// another process, which ends by SIGTERM. Open connections keep their control.
 pub fn unselect(cgroup: &Path) -> Result<PinnedSelection, KernelError> {
     let what = format!("unselect {}", cgroup.display());
     must_be_privileged(&what)?;
     let _lock = StateLock::acquire(&what)?;
-    let dir = pin_dir(&absolute(cgroup)?);
+    let cgroup = absolute(cgroup)?;
+    let dir = pin_dir(&cgroup);
     let Some(found) = read_pins(&dir) else {
+        if let Some(found) = held().into_iter().find(|s| s.cgroup == cgroup)
+            && let Some(pid) = found.held_by
+        {
+            return match kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM) {
+                // It may have ended meanwhile.
+                Ok(()) | Err(Errno::ESRCH) => Ok(found),
+                Err(e) => Err(KernelError::refused(what, format!("process {pid}, which holds it: {e}"))),
+            };
+        }
         let all: Vec<String> = list_selections().iter().map(|s| s.cgroup.display().to_string()).collect();
         let selected = if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
         return Err(KernelError::refused(
             what,
-            format!("no selection is pinned for it; selected: {selected}"),
+            format!("there is no selection for it; selected: {selected}"),
         ));
     };
     // Removing the pin ends the selection too, but some time later.

@@ -25,7 +25,7 @@ const volatile struct choice choice SEC(".rodata.choice") = { 0 };
 __u64 chosen[2] SEC(".data.chosen") = { 0 };	/* connections set, connections that the kernel refused to set */
 
 SEC("sockops")
-int choose(struct bpf_sock_ops *ctx)
+int ss_select(struct bpf_sock_ops *ctx)
 {
 	char name[16];
 

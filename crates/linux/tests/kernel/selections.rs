@@ -88,5 +88,5 @@ fn a_selection_survives_a_new_cgroup_or_is_reported() {
     };
     assert_eq!((removed, state()), (expected, vec![]));
     let e = unselect(&cgroup.0).expect_err("nothing is left").to_string();
-    assert!(e.contains("no selection is pinned"), "{e}");
+    assert!(e.contains("there is no selection"), "{e}");
 }
