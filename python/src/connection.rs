@@ -50,7 +50,7 @@ impl Call {
 /// A startup of a call.
 struct Class {
     name: String,
-    class: Py<PyAny>,
+    startup: Py<PyAny>,
     call: Arc<Call>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn register(class: &Bound<'_, PyAny>, name: &str, call: &Arc<Call>) -
         ));
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let class = Class { name: name.to_string(), class: class.clone().unbind(), call: Arc::clone(call) };
+    let class = Class { name: name.to_string(), startup: class.clone().unbind(), call: Arc::clone(call) };
     classes().insert(number, Arc::new(class));
     Ok(Registered(number))
 }
@@ -166,7 +166,7 @@ const SIGNALS: u64 = 4096;
 
 /// The methods of a new instance.
 fn instance(py: Python<'_>, class: &Class) -> PyResult<[Option<Py<PyAny>>; EVENTS.len()]> {
-    let instance = class.class.call0(py)?;
+    let instance = class.startup.call0(py)?;
     let instance = instance.bind(py);
     let mut methods = [const { None }; EVENTS.len()];
     for (name, method) in EVENTS.iter().zip(&mut methods) {

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Names as a study has them, if they were given.
+type Names = Option<Vec<String>>;
+
 /// What runs in place of a flow in Python until the study is checked.
 const STAND_IN: &str = "standard";
 
@@ -38,7 +41,7 @@ impl Classes {
     pub(crate) fn read(
         startups: Option<Vec<Bound<'_, PyAny>>>,
         against: Option<Vec<Bound<'_, PyAny>>>,
-    ) -> PyResult<(Self, Option<Vec<String>>, Option<Vec<String>>)> {
+    ) -> PyResult<(Self, Names, Names)> {
         let mut classes = Self::default();
         let startups = startups
             .map(|all| all.into_iter().map(|s| classes.one(s, true)).collect::<PyResult<Vec<_>>>())

@@ -97,6 +97,9 @@ struct OfControl {
     min_rtt: Histogram,
 }
 
+/// A figure of a control.
+type Pick = fn(&OfControl) -> u64;
+
 /// The counters that are served.
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -153,11 +156,11 @@ impl Metrics {
     /// Returns the counters in the text format of Prometheus.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let of = |pick: fn(&OfControl) -> u64| {
+        let of = |pick: Pick| {
             let one = |(name, c): (&String, &OfControl)| ("", control(name), pick(c) as f64);
             self.controls.iter().map(one).collect::<Vec<_>>()
         };
-        let families: [(_, _, _, fn(&OfControl) -> u64); 5] = [
+        let families: [(&str, &str, &str, Pick); 5] = [
             ("slowstart_connections", "gauge", "Open connections.", |c| c.open),
             ("slowstart_closed_total", "counter", "Connections that closed.", |c| c.closed),
             (
