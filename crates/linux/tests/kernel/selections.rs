@@ -85,6 +85,7 @@ fn a_selection_survives_a_new_cgroup_or_is_reported() {
         cgroup: cgroup.0.clone(),
         control: held.name.clone(),
         state: SelectionState::CgroupGone,
+        held_by: None,
     };
     assert_eq!((removed, state()), (expected, vec![]));
     let e = unselect(&cgroup.0).expect_err("nothing is left").to_string();
