@@ -111,7 +111,7 @@ const WEB_CLIENTS: usize = 6;
 const PRESENT: &str = "10s";
 
 /// Built-in paths that came later: the populations stay as they were, so that versions can be compared.
-const LATER: [&str; 4] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed"];
+const LATER: [&str; 6] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed", "leo-front", "leo-front-100"];
 
 /// Cases of a population by default.
 const CASES: u32 = 40;

@@ -17,6 +17,7 @@
 use slowstart::units::mul_div;
 
 use super::quantity::{self, AMOUNTS, RATES, SPANS};
+use super::queue::Discipline;
 use crate::random::Stream;
 
 /// Keys whose values are not numbers.
@@ -241,6 +242,15 @@ pub(super) fn is_distribution(key: &str, value: &str) -> bool {
 
 /// The parts of a value, with what separates them: `25%`, `@`, `18MB`.
 pub(super) fn parts<'a>(key: &str, value: &'a str) -> Vec<&'a str> {
+    if ["queue", "ack_queue"].contains(&key) && Discipline::is_meant(value) {
+        return value
+            .split_inclusive([' ', '='])
+            .flat_map(|part| {
+                let text = part.trim_end_matches([' ', '=']);
+                [text, &part[text.len()..]]
+            })
+            .collect();
+    }
     if !COMPOSITE.contains(&key) {
         return vec![value];
     }

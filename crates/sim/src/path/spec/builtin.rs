@@ -49,7 +49,9 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "5g",
     "5g-55",
     "geo-recorded",
-    "geo-recorded-fixed"
+    "geo-recorded-fixed",
+    "leo-front",
+    "leo-front-100"
 );
 
 impl PathSpec {

@@ -393,3 +393,16 @@ fn a_line_may_begin_with_a_path() {
         assert!(e.contains(says), "{line}: {e}");
     }
 }
+
+/// The limit of a discipline is drawn as the length of a drop-tail queue is, at the rank of the rate.
+#[test]
+fn the_limit_of_a_discipline_is_drawn() {
+    let line = "rate=40..120Mbit rtt=30ms queue=\"pfifo_head_drop limit=333..1000packets~rate\"";
+    let spec = PathSpec::load(line, None).unwrap_or_else(|e| panic!("{e}"));
+    for seed in 0..20 {
+        let drawn = &spec.draw(seed).drawn;
+        let (rate, limit) = (drawn["rate_bps"], drawn["queue_packets"]);
+        let rank = (rate - 40e6) / 80e6;
+        assert!((limit - 333.0 - rank * 667.0).abs() < 2.0, "{rate} {limit}");
+    }
+}
