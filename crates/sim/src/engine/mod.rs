@@ -230,15 +230,7 @@ impl Engine {
                             self.on_clock(flow, clock);
                             stop(self).then_some(at)
                         }
-                        Due::Queue => {
-                            self.cost.events += 1;
-                            self.net.serve_queue(side);
-                            if !self.net.fates.is_empty() {
-                                self.record_fates();
-                            }
-                            self.resume_throttled(side);
-                            stop(self).then_some(at)
-                        }
+                        Due::Queue => self.drain_queue(side, other.min(late), &mut stop),
                     };
                     if let Some(at) = at.filter(|_| stopped.is_none()) {
                         stopped = Some(at);
@@ -287,6 +279,30 @@ impl Engine {
             at = next;
         }
         None
+    }
+
+    /// Processes the departures from the queue that an end sends into in the same way.
+    #[inline(never)]
+    fn drain_queue(
+        &mut self,
+        end: End,
+        until: Instant,
+        stop: &mut impl FnMut(&Self) -> bool,
+    ) -> Option<Instant> {
+        loop {
+            self.cost.events += 1;
+            self.net.serve_queue(end);
+            if !self.net.fates.is_empty() {
+                self.record_fates();
+            }
+            self.resume_throttled(end);
+            if stop(self) {
+                return Some(self.net.now);
+            }
+            if !self.net.continue_queue(end, until) {
+                return None;
+            }
+        }
     }
 
     /// Processes the arrival of a packet whose segment is stored, at an end.

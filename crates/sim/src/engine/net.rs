@@ -410,7 +410,8 @@ impl Net {
     pub(super) fn first(&self) -> Instant {
         let clocks = self.clocks.iter().map(|c| c.peek().map_or(Instant::NEVER, |p| time(p.0)));
         let heads = self.heads.iter().flat_map(PerEnd::iter).copied();
-        clocks.chain(heads).min().unwrap_or(Instant::NEVER)
+        let queues = self.waiting.pending.iter().copied();
+        clocks.chain(heads).chain(queues).min().unwrap_or(Instant::NEVER)
     }
 
     /// The least time that any packet takes from `end` to its peer.
@@ -424,7 +425,9 @@ impl Net {
     pub(super) fn next(&mut self, end: End, until: Instant) -> Option<(Instant, Source, Instant)> {
         let clock = self.clocks[end].peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), source_of(clock));
-        let mut other = Instant::NEVER;
+        let queue = self.waiting.pending[end];
+        let mut other = queue.max(at);
+        (at, source) = if queue < at { (queue, Source::QUEUE) } else { (at, source) };
         for (i, heads) in self.heads.iter().enumerate() {
             let (head, line) = (heads[end.other()], Source::line(LineId::new(i, end.other())));
             other = other.min(head.max(at));
@@ -450,14 +453,21 @@ impl Net {
     #[inline(never)]
     fn break_tie(&self, end: End, at: Instant, clock: Pending) -> Source {
         let lines = self.heads.iter().enumerate().filter(|(_, heads)| heads[end.other()] == at);
-        let keys = lines.map(|(i, _)| key(self.seed, at, Source::line(LineId::new(i, end.other()))));
+        let lines = lines.map(|(i, _)| Source::line(LineId::new(i, end.other())));
+        let queue = (self.waiting.pending[end] == at).then_some(Source::QUEUE);
+        let keys = lines.chain(queue).map(|source| key(self.seed, at, source));
         source_of(keys.fold(clock, Pending::min))
     }
 
-    /// Takes the event that [`Net::next`] returned, unless it is a line's, whose arrival is to be taken.
+    /// Takes the event that [`Net::next`] returned, if it is in the heap of clocks.
     pub(super) fn take_clock(&mut self, end: End, source: Source) -> Due {
         let due = source.split(self.lines.len());
-        if !matches!(due, Due::Line(_)) || self.heads.is_empty() {
+        let is_in_heap = match due {
+            Due::Clock(..) => true,
+            Due::Line(_) => self.heads.is_empty(),
+            Due::Queue => false,
+        };
+        if is_in_heap {
             self.clocks[end].pop();
         }
         due
@@ -476,11 +486,21 @@ impl Net {
     }
 
     /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end
-    /// has an event by then (`other` is when the next is due, clocks set since excluded). Returns whether it
-    /// did.
+    /// has an event by then (`other` is when the next is due, what was set since excluded). Returns whether
+    /// it did.
     #[inline]
     pub(super) fn continue_line(&mut self, line: LineId, at: Instant, other: Instant) -> bool {
         let end = line.sender().other();
+        at < self.waiting.pending[end] && self.continue_end(end, at, other)
+    }
+
+    /// The same for the next departure from the queue that an end sends into.
+    pub(super) fn continue_queue(&mut self, end: End, other: Instant) -> bool {
+        self.continue_end(end, self.waiting.pending[end], other)
+    }
+
+    #[inline]
+    fn continue_end(&mut self, end: End, at: Instant, other: Instant) -> bool {
         let first = at < self.clocks[end].peek().map_or(other, |p| time(p.0).min(other));
         if first {
             self.advance_to(end, at);
@@ -527,11 +547,6 @@ impl Net {
         flow.armed[clock.index()] = at;
         let source = Source::clock(self.lines.len(), i, clock);
         self.clocks[clock.end()].push(Reverse(key(self.seed, at, source)));
-    }
-
-    /// Makes a departure from the queue that an end sends into a pending event.
-    pub(super) fn schedule_queue(&mut self, end: End, at: Instant) {
-        self.clocks[end].push(Reverse(key(self.seed, at, Source::QUEUE)));
     }
 
     /// Sets all clocks of an end to its deadlines.

@@ -45,7 +45,7 @@ pub(super) struct Waiting {
     segments: Vec<Segment>,
     free: Vec<u32>,
     /// When the next departure of each end's direction is pending; [`Instant::NEVER`] if none.
-    pending: PerEnd<Instant>,
+    pub(super) pending: PerEnd<Instant>,
     /// The longest wait of data of each flow.
     longest: Vec<Span>,
     departures: Vec<Departure>,
@@ -161,18 +161,14 @@ impl Net {
         self.forward(end, departures);
     }
 
-    /// Lets leave the queue of an end's direction what may leave now, if that is pending.
+    /// Lets leave the queue of an end's direction what may leave now.
     pub(super) fn serve_queue(&mut self, end: End) {
-        if self.waiting.pending[end] != self.now {
-            return;
-        }
         let mut departures = std::mem::take(&mut self.waiting.departures);
         leaving(&mut self.path, end).serve(self.now, &mut departures);
         self.forward(end, departures);
     }
 
-    /// Puts departures into their lines, records what happened to them, and makes the next one a pending
-    /// event.
+    /// Puts departures into their lines, records what happened to them, and notes when the next one is due.
     fn forward(&mut self, end: End, mut departures: Vec<Departure>) {
         let is_host = leaving(&mut self.path, end).has_host_queue();
         for d in departures.drain(..) {
@@ -194,10 +190,7 @@ impl Net {
             self.waiting.free.push(d.id);
         }
         self.waiting.departures = departures;
-        let next = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);
-        if next != std::mem::replace(&mut self.waiting.pending[end], next) && next < Instant::NEVER {
-            self.schedule_queue(end, next);
-        }
+        self.waiting.pending[end] = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);
     }
 
     fn enter_line(&mut self, line: LineId, at: Instant, packet: Packet, id: u32) {

@@ -75,8 +75,11 @@ impl Bottleneck {
         if let Some(carrier) = &mut self.carrier {
             carrier.on_backlog(now, self.queue.bytes());
         }
-        self.look(now);
-        self.serve(now, out);
+        // What is due later stays so while anything waits.
+        if self.next == Instant::NEVER || self.queue.packets() == 0 {
+            self.look(now);
+            self.serve(now, out);
+        }
     }
 
     /// Why a packet that comes now does not reach the queue.
