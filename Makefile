@@ -20,9 +20,10 @@ bless:
 pictures:
 	@bash ci/pictures.sh
 
-# Speed of the simulator, one JSON line a case.
+# Speed of the simulator, one JSON line a case, beside a bare loop; and instructions a packet, if valgrind is there.
 bench:
 	cargo bench -p slowstart-sim --bench speed
+	@bash ci/instructions.sh
 
 # Runs every experiment of the papers, writes their pages to target/papers, and rewrites the verdicts in docs/evidence/papers. Fails if a
 # verdict is not the recorded one.

@@ -1,7 +1,12 @@
 //! The speed of the simulator: prints one JSON line per case, with figures of this run on this machine.
 //!
 //! `cargo bench -p slowstart-sim --bench speed [-- CASE]`. CPU time is that of the process, which other load
-//! disturbs less than wall-clock time; peak memory is that of the process so far. For docs/dev/engine.md.
+//! disturbs less than wall-clock time; peak memory is that of the process so far. A case with a twin is
+//! measured in turns with the [bare loop](bare), and `ratio` is the median of the ratios of time a packet.
+//! With `--once` each case runs once, with `--bare` its twin does, for a count of instructions
+//! (`ci/instructions.sh`).
+
+mod bare;
 
 use serde_json::json;
 use slowstart::avoidance;
@@ -18,15 +23,22 @@ struct Case {
     startup: &'static str,
     flows: u64,
     seconds: u64,
+    twin: Option<bare::Setup>,
 }
 
-const CASES: [Case; 7] = [
+/// The twin of a path of this rate in Mbit/s, round-trip time in ms and queue in packets.
+const fn twin(mbit: u64, ms: u64, queue: u64, flows: usize, seconds: u64) -> bare::Setup {
+    bare::Setup { rate: mbit * 1_000_000, rtt: ms * 1_000_000, queue, flows, seconds }
+}
+
+const CASES: [Case; 8] = [
     Case {
         name: "cubic-1g-100ms",
         path: "rate=1Gbit rtt=100ms queue=1bdp",
         startup: "hystart",
         flows: 1,
         seconds: 60,
+        twin: Some(twin(1000, 100, 8333, 1, 60)),
     },
     Case {
         name: "geo",
@@ -34,13 +46,17 @@ const CASES: [Case; 7] = [
         startup: "hystart",
         flows: 1,
         seconds: 60,
+        twin: Some(twin(144, 600, 24_000, 1, 60)),
     },
+    // With drops of a gateway, a delay that varies, jitter and slots of the ACKs.
+    Case { name: "geo-built-in", path: "geo", startup: "hystart", flows: 1, seconds: 60, twin: None },
     Case {
         name: "100-flows",
         path: "rate=1Gbit rtt=50ms queue=1bdp",
         startup: "hystart",
         flows: 100,
         seconds: 30,
+        twin: Some(twin(1000, 50, 4166, 100, 30)),
     },
     Case {
         name: "100-flows-fq-codel",
@@ -48,6 +64,7 @@ const CASES: [Case; 7] = [
         startup: "hystart",
         flows: 100,
         seconds: 30,
+        twin: None,
     },
     Case {
         name: "overshoot-geo",
@@ -55,6 +72,7 @@ const CASES: [Case; 7] = [
         startup: "standard",
         flows: 1,
         seconds: 60,
+        twin: None,
     },
     // The cost per packet must not grow with the window: 100 packets in flight, then 30,000.
     Case {
@@ -63,6 +81,7 @@ const CASES: [Case; 7] = [
         startup: "hystart",
         flows: 1,
         seconds: 10,
+        twin: Some(twin(1000, 1, 20, 1, 10)),
     },
     Case {
         name: "window-30000",
@@ -70,6 +89,7 @@ const CASES: [Case; 7] = [
         startup: "standard",
         flows: 1,
         seconds: 60,
+        twin: Some(twin(1000, 300, 5000, 1, 60)),
     },
 ];
 
@@ -103,34 +123,62 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
     }
 }
 
+/// Simulates a case once; returns the number of packets and of events.
+fn simulate(case: &Case, spec: &PathSpec) -> (u64, u64) {
+    let flows = (0..case.flows).map(|i| flow(case, i)).collect();
+    let mut engine = Engine::new(spec.build(1), flows, 1, Sampling::Every(Span::millis(10)), false);
+    engine.run(Instant(case.seconds * 1_000_000_000));
+    (engine.cost.packets, engine.cost.events)
+}
+
+/// Nanoseconds of CPU time a packet, over repetitions of at least half a second: ticks are coarse.
+fn ns_per_packet(mut simulate: impl FnMut() -> u64) -> f64 {
+    let (before, mut packets) = (cpu_s(), 0);
+    while cpu_s() - before < 0.5 {
+        packets += simulate();
+    }
+    (cpu_s() - before) * 1e9 / packets as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Number of measurements of a case, each beside one of its twin.
+const PAIRS: usize = 5;
+
 fn main() {
-    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let (options, only): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|a| a.starts_with("--"));
+    let has = |name: &str| options.iter().any(|o| o == name);
     for case in CASES.iter().filter(|c| only.is_empty() || only.iter().any(|o| o == c.name)) {
         let spec = PathSpec::load(case.path, None).expect("a path");
-        let flows = (0..case.flows).map(|i| flow(case, i)).collect();
-        let before = cpu_s();
-        let mut repeats = 0;
-        let mut packets = 0;
-        let mut events = 0;
-        // Ticks are coarse: repeat until CPU time is at least one second.
-        let flows: Vec<FlowSpec> = flows;
-        while cpu_s() - before < 1.0 {
-            let mut engine =
-                Engine::new(spec.build(1), flows.clone(), 1, Sampling::Every(Span::millis(10)), false);
-            engine.run(Instant(case.seconds * 1_000_000_000));
-            packets += engine.cost.packets;
-            events += engine.cost.events;
-            repeats += 1;
+        if has("--once") {
+            println!("{}", json!({ "case": case.name, "packets": simulate(case, &spec).0 }));
+            continue;
         }
-        let cpu = cpu_s() - before;
+        if has("--bare") {
+            if let Some(setup) = case.twin {
+                println!("{}", json!({ "case": case.name, "packets": bare::run(&setup).0 }));
+            }
+            continue;
+        }
+        let (packets, events) = simulate(case, &spec);
+        let (mut times, mut ratios) = (Vec::new(), Vec::new());
+        for _ in 0..PAIRS {
+            let ns = ns_per_packet(|| simulate(case, &spec).0);
+            times.push(ns);
+            ratios.extend(case.twin.map(|setup| ns / ns_per_packet(|| bare::run(&setup).0)));
+        }
+        let ns = median(times);
         let line = json!({
             "case": case.name,
-            "packets": packets / repeats,
-            "events": events / repeats,
-            "repeats": repeats,
-            "cpu_s": cpu / repeats as f64,
-            "ns_per_packet": cpu * 1e9 / packets as f64,
-            "packets_per_s": packets as f64 / cpu,
+            "packets": packets,
+            "events": events,
+            "ns_per_packet": ns,
+            "packets_per_s": 1e9 / ns,
+            "ratio": case.twin.map(|_| median(ratios)),
             "peak_rss_bytes": peak_rss_bytes(),
         });
         println!("{line}");
