@@ -2,7 +2,7 @@
 //!
 //! Measured with ns-3.48 and 3.44 (a dumbbell of 100 Mb/s and 100 ms, a queue of 1.25 MB, packets of 1500
 //! bytes, every second acknowledged): `TcpCubic` leaves at 1.0012 s with 1987 packets, reaches 2054, and
-//! loses 389 in its first overshoot; with Linux' thresholds at 0.8511 s with 995; `TcpLinuxReno` loses 1667
+//! loses 389 in its first overshoot; with Linux's thresholds at 0.8511 s with 995; `TcpLinuxReno` loses 1667
 //! of a window of 3331, `TcpNewReno` (a segment for each acknowledgement) 833 of 2498.
 
 use crate::cases::Case;
@@ -26,8 +26,8 @@ fn cubic_leaves_where_ns3_leaves() {
     close("window", cwnd, 1987.0, 0.5);
     assert_eq!(s.drops, 389);
     let (at, cwnd) = Case { startup: "hystart", ..case("TcpCubic") }.ours().exit().expect("it leaves");
-    close("exit with Linux' thresholds", at, 0.8511, 0.000_05);
-    close("window with Linux' thresholds", cwnd, 995.0, 0.5);
+    close("exit with Linux's thresholds", at, 0.8511, 0.000_05);
+    close("window with Linux's thresholds", cwnd, 995.0, 0.5);
 }
 
 #[test]

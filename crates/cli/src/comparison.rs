@@ -328,7 +328,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
     pub(crate) fn brief(&self) -> String {
         let base = self.decision.baseline().map_or("", |b| &b.summary.label);
         format!(
-            "*: nothing beats it. Times: against {base}, run by run; ?: not shown. lost: packets, in startup. -v explains all."
+            "*: a best trade-off. Times: against {base}, run by run; ?: not shown. lost: packets lost in startup. -v explains all."
         )
     }
 
@@ -348,19 +348,19 @@ impl<'d, 'a> Comparison<'d, 'a> {
             let margin = number(100.0 * d.margin());
             let unsure = self.unsure(view).map_or(String::new(), |u| format!("; {u}"));
             all.push(format!(
-                "Difference from {label}{what}, run by run, {interval}; below {margin} % it is none{unsure}."
+                "Difference from {label}{what}, run by run: {interval}; below {margin} % counts as none{unsure}."
             ));
-            let harm = if d.has_harm() { ", delay and harm" } else { " and delay" };
+            let harm = if d.has_harm() { ", delay or harm" } else { " or delay" };
             all.push(format!(
-                "*: nothing beats it in time, losses{harm} together. BDP: the window when it leaves. lost: packets, in startup. queue: \
-                 the longest wait."
+                "*: no other is better in time, losses{harm} without being worse in another. BDP: the window when it leaves. lost: packets \
+                 lost in startup. queue: the longest wait."
             ));
         }
         all.extend(self.exits());
         if d.has_harm() && self.columns(view).contains(&Column::Harm) {
             all.push(format!(
-                "CUBIC: what a CUBIC flow that was there before gets beside {label}, of what it gets alone; beside others, points more or \
-                 less."
+                "CUBIC: the goodput of a CUBIC flow that was there before, beside {label}, as a share of its goodput alone; beside others, the \
+                 difference in points."
             ));
         }
         all.extend(notes(self.lines.iter().filter_map(|l| l.standings[0].need), self.lines.len(), self.of));

@@ -18,8 +18,8 @@ pub(crate) const COMMON: [&str; 7] =
     ["geo", "leo", "lte", "wifi-weak", "cable", "transatlantic", "rate=20Mbit rtt=80ms queue=1bdp"];
 
 /// The legend in two lines of a narrow terminal.
-pub(crate) const BRIEF: &str = "Against the first line, run by run; ?: not shown by these runs. lost: packets, in startup; 0 (10/30): in so many \
-     runs. -v explains all.";
+pub(crate) const BRIEF: &str = "Against the first line, run by run; ?: not shown by these runs. lost: packets lost in startup; 0 (10/30): none in most \
+     runs, some in 10. -v explains all.";
 
 /// The rows of one path.
 pub(crate) struct PathResult {
@@ -199,13 +199,13 @@ pub(crate) fn render(
     let is = role(row, first).map_or(String::new(), |r| format!(" ({r})"));
     let margin = number(100.0 * terms.margin);
     let mut legend = vec![format!(
-        "{what} against {first}{is}, run by run, median; below {margin} % it is no difference; ?: these runs do not show it. lost: \
-         packets, in startup."
+        "{what} against {first}{is}, run by run: medians; below {margin} % counts as none; ?: these runs do not show it. lost: packets \
+         lost in startup."
     )];
     if results.iter().any(|r| !r.harm.is_empty()) {
         legend.push(format!(
-            "CUBIC: what a CUBIC flow that was there before gets beside {first}, of what it gets alone; beside others, points more or \
-             less."
+            "CUBIC: the goodput of a CUBIC flow that was there before, beside {first}, as a share of its goodput alone; beside others, the \
+             difference in points."
         ));
     }
     let could =
@@ -223,7 +223,7 @@ pub(crate) fn render(
 fn verdict(all: &[Decision], labels: &[String]) -> String {
     let Some((base, others)) = labels.split_first() else { return String::new() };
     if !others.is_empty() && !all.iter().any(Decision::is_decided) {
-        return format!("A verdict takes {FEWEST_PAIRS} valid runs or more (--runs): there is none.");
+        return format!("There is no verdict: it takes {FEWEST_PAIRS} valid runs or more (--runs).");
     }
     let common: Vec<(&String, Totals)> = others
         .iter()
@@ -232,7 +232,6 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
         .map(|l| (l, Totals::of(all, l)))
         .collect();
     let (n, has_harm) = (all.len(), all.iter().any(Decision::has_harm));
-    let faster = if all[0].by == Measure::Goodput { ("faster", "slower") } else { ("sooner", "later") };
     let on = |k: usize| match k {
         0 => "nowhere".to_string(),
         k if k == n => format!("on all {n} paths"),
@@ -240,17 +239,15 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
     };
     let says = |t: &Totals| {
         let harms =
-            if has_harm { format!(", and leaves a CUBIC flow less {}", on(t.harms)) } else { String::new() };
+            if has_harm { format!(", and slows a CUBIC flow {}", on(t.harms)) } else { String::new() };
         let and = if has_harm { "" } else { "and " };
         let unseen = match t.unseen {
             0 => String::new(),
             k => format!(" (not shown {})", on(k)),
         };
         format!(
-            "{} {}, {} {}, {and}loses more packets {}{unseen}{harms}",
-            faster.0,
+            "faster {}, slower {}, {and}loses more packets {}{unseen}{harms}",
             on(t.sooner),
-            faster.1,
             on(t.later),
             on(t.loses)
         )
@@ -263,13 +260,17 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
             .then(a.mean.total_cmp(&b.mean))
     });
     let Some((label, t)) = best else {
-        return format!("Keep {base}: nothing is certainly {} on any of these paths.", faster.0);
+        return format!("Keep {base}: no startup is shown to be faster on any of these paths.");
     };
-    let mut sentences = vec![format!("Against {base}, of {} others, {label} is {}.", others.len(), says(t))];
+    let mut sentences = vec![format!(
+        "Compared with {base}, {label} does best of {} others: it is {}.",
+        others.len(),
+        says(t)
+    )];
     let fastest =
         common.iter().filter(|(l, _)| l != label).min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
     if let Some((l, f)) = fastest.filter(|(_, f)| f.mean < t.mean) {
-        sentences.push(format!("{l} gains most in the mean: {}.", says(f)));
+        sentences.push(format!("{l} gains most on average: it is {}.", says(f)));
     }
     let told = |l: &String| l == *label || fastest.is_some_and(|(f, of)| *f == l && of.mean < t.mean);
     let mut losers: Vec<_> = common.iter().filter(|(l, t)| !told(l) && t.loses > 0).collect();
@@ -332,10 +333,10 @@ mod tests {
             assert!(text.contains("geo") && text.contains("lte"), "{width}:\n{text}");
         }
         let (_, legend, verdict) = shown(100);
-        assert!(legend[0].contains("hystart (Linux' default)"), "{legend:?}");
+        assert!(legend[0].contains("hystart (Linux's default)"), "{legend:?}");
         assert!(
             verdict.starts_with(
-                "Against hystart, of 3 others, standard is sooner on all 2 paths, later nowhere"
+                "Compared with hystart, standard does best of 3 others: it is faster on all 2 paths, slower nowhere"
             ),
             "{verdict}"
         );
@@ -362,9 +363,9 @@ mod tests {
         assert!(legend.iter().any(|l| l.starts_with("CUBIC: ")), "{legend:?}");
         assert!(
             verdict.starts_with(
-                "Against hystart, of 2 others, search is sooner on all 2 paths, later nowhere, loses more packets nowhere, and leaves a CUBIC flow less \
-                 nowhere. ess gains most in the mean: sooner on all 2 paths, later nowhere, loses more packets nowhere, and leaves a CUBIC \
-                 flow less on 1 of 2 paths."
+                "Compared with hystart, search does best of 2 others: it is faster on all 2 paths, slower nowhere, loses more packets nowhere, and slows a CUBIC flow \
+                 nowhere. ess gains most on average: it is faster on all 2 paths, slower nowhere, loses more packets nowhere, and slows a CUBIC \
+                 flow on 1 of 2 paths."
             ),
             "{verdict}"
         );

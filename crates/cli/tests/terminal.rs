@@ -44,7 +44,7 @@ const QUICK: [&str; 6] = ["compare", PATH, "--size", "300kB", "--runs", "3"];
 fn a_pipe_gets_a_hundred_columns() {
     let shown = printed(&QUICK);
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
-    assert!(shown.contains("hystart, Linux' default, needs") && shown.contains("CUBIC"), "{shown}");
+    assert!(shown.contains("hystart, Linux's default, needs") && shown.contains("CUBIC"), "{shown}");
     let all = printed(&[&QUICK[..], &["--all"]].concat());
     assert!(all.lines().all(|l| l.chars().count() <= 100), "{all}");
     // This path is so short that many startups did the same.

@@ -17,7 +17,7 @@ pub struct Sheet {
 }
 
 /// What the columns mean, for below the tables.
-pub const LEGEND: &str = "rank: one more than the startups that certainly reach 10 MB sooner, case by case and beyond the margin; ?: \
+pub const LEGEND: &str = "rank: one more than the number of startups that reach 10 MB faster, case by case, beyond the margin and at 95 % confidence; ?: \
     these cases do not show it; +: needs what a sender may lack. 100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
     early: left before the path was full, by a rule of its own; early loss: the same by loss. full: left by a rule of its own with the link full; \
     deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \

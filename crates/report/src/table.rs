@@ -87,7 +87,7 @@ pub fn table(d: &Decision) -> Markup {
                         tr class=[(i == 0).then_some("baseline")] {
                             th scope="row" {
                                 (marked(&s.summary.label))
-                                @if s.unbeaten { " " b class="front" title="nothing beats it" { "★" } }
+                                @if s.unbeaten { " " b class="front" title="a best trade-off" { "★" } }
                                 @if let Some(need) = s.need.filter(|n| n.is_rare()) { small { "needs " (need.name()) } }
                             }
                             @for c in &columns { (cell(d, s, *c)) }
@@ -106,10 +106,10 @@ pub fn table(d: &Decision) -> Markup {
                 " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
                 @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs, which decide nothing)" }
                 ". " span class="good" { "Green" } " is certainly better, " span class="bad" { "red" } " certainly worse; below "
-                (number(100.0 * d.margin())) " % it is no difference; ? is not shown by this many runs. "
-                b class="front" { "★" } " nothing beats it in time, losses, delay"
-                @if d.has_harm() { " and harm" } " together. "
-                @if d.has_harm() { "A CUBIC flow got: of what it gets alone while the newcomer transfers 10 MB; points more or less. " }
+                (number(100.0 * d.margin())) " % counts as none; ? is not shown by this many runs. "
+                b class="front" { "★" } " no other is better in time, losses"
+                @if d.has_harm() { ", delay or harm" } @else { " or delay" } " without being worse in another. "
+                @if d.has_harm() { "A CUBIC flow got: its goodput while the newcomer transfers 10 MB, as a share of its goodput alone; for others the difference in points. " }
             }
             "Lost: the median; in parentheses the runs that lose more than it tells, or after a ? those whose transfer ended before slow start did, so that losses are not shown. "
             @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }

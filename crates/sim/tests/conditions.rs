@@ -89,7 +89,7 @@ fn a_lost_syn_ack_is_in_the_trace() {
     assert!(e.trace.samples[0].time_s > 1.06, "{}", e.trace.samples[0].time_s);
 }
 
-/// Linux' `pfifo_head_drop` has the same drops as a tail-drop queue of the same length, but the sender learns of the
+/// Linux's `pfifo_head_drop` has the same drops as a tail-drop queue of the same length, but the sender learns of the
 /// first one round trip of the queue earlier: what is dropped is the next to leave.
 #[test]
 fn a_front_drop_is_known_sooner() {

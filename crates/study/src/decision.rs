@@ -159,8 +159,8 @@ pub struct Decision<'a> {
 
 /// What the users of an engine run today: the engine as rows name it, its default startup, and what that is.
 const DEFAULTS: [(&str, &str, &str); 3] = [
-    ("sim", "hystart", "Linux' default"),
-    ("kernel", "cubic", "Linux' default"),
+    ("sim", "hystart", "Linux's default"),
+    ("kernel", "cubic", "Linux's default"),
     // noq and quinn: CUBIC with slow start as RFC 9002 has it.
     ("quic", "standard", "the default of QUIC stacks"),
 ];
@@ -171,7 +171,7 @@ pub fn default_startup(engine: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|d| Some(d.0) == name).map(|d| d.1)
 }
 
-/// What a baseline is, for a header: `Linux' default`.
+/// What a baseline is, for a header: `Linux's default`.
 pub fn role(row: &Row, label: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|d| d.0 == row.engine && d.1 == label).map(|d| d.2)
 }
@@ -510,7 +510,7 @@ mod tests {
             let decision = Decision::new(all, &Terms::default());
             decision.baseline().expect("a baseline").summary.label.clone()
         };
-        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("hystart", Some("Linux' default")));
+        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("hystart", Some("Linux's default")));
         for r in &mut all {
             r.engine = "ns-3".into();
         }

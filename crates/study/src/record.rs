@@ -78,7 +78,7 @@ impl Class {
             Self::Early => "before the link was full",
             Self::ChokePoint => "by its own rule, once the link was full",
             Self::Late => "by a loss or a mark, or after one",
-            Self::None => "not at all",
+            Self::None => "still in slow start at the end",
         }
     }
 

@@ -53,8 +53,8 @@ fn today(d: &Decision, base: &Standing) -> String {
         by => format!("needs {} s{}", number(middle), size(by, row)),
     };
     let few = match d.runs() {
-        1 => " (one run, which does not exclude chance)".to_string(),
-        n if n < FEWEST_PAIRS => format!(" ({n} runs, which do not exclude chance)"),
+        1 => " (one run, which may be chance)".to_string(),
+        n if n < FEWEST_PAIRS => format!(" ({n} runs, which may be chance)"),
         _ => String::new(),
     };
     let unfinished = match s.unfinished() {
@@ -109,12 +109,17 @@ fn gain(d: &Decision, s: &Standing) -> f64 {
     if d.by == Measure::Goodput { mid } else { -mid }
 }
 
-/// `41 % less (35 to 44)`.
+/// `41 % less time (35 to 44)`.
 fn gained(d: &Decision, s: &Standing) -> String {
     let Some(c) = change(d, s, Figure::Of(d.by)) else { return String::new() };
     let [mid, low, high] = [c.median.mid, c.median.low, c.median.high].map(|x| x.abs().round());
     let (low, high) = (low.min(high), low.max(high));
-    let less = if c.median.mid < 0.0 { "less" } else { "more" };
+    let less = match (d.by, c.median.mid < 0.0) {
+        (Measure::Goodput, true) => "less",
+        (Measure::Goodput, false) => "more",
+        (_, true) => "less time",
+        (_, false) => "more time",
+    };
     let range = if low < high { format!(" ({low} to {high})") } else { String::new() };
     let never = match c.never {
         [0, n] if n > 0 => {
@@ -167,7 +172,7 @@ fn clause(d: &Decision, figure: Figure, p: Price) -> Option<String> {
         Figure::Of(Measure::StartupLost) => format!("loses packets in {}, up to {most}", p.share()),
         Figure::Of(_) => format!("waits longer in the queue in {}, up to {}", p.share(), delay(p.most)),
         Figure::OthersGot => {
-            format!("leaves a CUBIC flow beside it less in {}, up to {most} points", p.share())
+            format!("slows a CUBIC flow beside it in {}, by up to {most} points", p.share())
         }
     };
     let hidden =
@@ -217,7 +222,7 @@ fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a
 /// The best answer that costs nothing, or the cheapest, or that there is none.
 fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     if !d.is_decided() {
-        let text = format!("A verdict takes {FEWEST_PAIRS} valid runs or more (--runs): there is none.");
+        let text = format!("There is no verdict: it takes {FEWEST_PAIRS} valid runs or more (--runs).");
         return Answer { text, label: None };
     }
     let harm = if d.has_harm() { ", delay and harm" } else { " and delay" };
@@ -233,14 +238,13 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
         return Answer { text, label: Some(&s.summary.label) };
     }
     let margin = number(100.0 * d.margin());
-    let better = if d.by == Measure::Goodput { "faster" } else { "sooner" };
     let known: Vec<&Standing> = sooner.iter().copied().filter(|s| is_known(d, s)).collect();
     let cheaper = |a: &&Standing, b: &&Standing| {
         cost(d, a).partial_cmp(&cost(d, b)).unwrap_or(Ordering::Equal).then(gain(d, b).total_cmp(&gain(d, a)))
     };
     if let Some(s) = known.iter().copied().min_by(cheaper) {
         let text = format!(
-            "Nothing is known to be {better} at no price; the cheapest, {}, {} {} but {}.",
+            "No startup is known to be faster at no cost. The cheapest, {}, {} {} but {}.",
             s.summary.label,
             takes(d.by, false),
             gained(d, s),
@@ -274,16 +278,16 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     let label = base.map_or("", |b| &b.label);
     let maybe = common(d).find_map(|s| match change(d, s, Figure::Of(d.by))?.change {
         Change::NotShown { runs } if gain(d, s) > 0.0 => Some(format!(
-            "; {} may be {} % {better}, which {} runs do not show (about {} would)",
+            "; {} may be {} % faster, but it takes about {} runs to show it, not {}",
             s.summary.label,
             gain(d, s).round(),
-            d.runs(),
-            number(runs as f64)
+            number(runs as f64),
+            d.runs()
         )),
         _ => None,
     });
     let text =
-        format!("Keep {label}: nothing is certainly {margin} % {better}{}.", maybe.unwrap_or_default());
+        format!("Keep {label}: no startup is shown to be {margin} % faster{}.", maybe.unwrap_or_default());
     Answer { text, label: None }
 }
 
@@ -315,7 +319,10 @@ fn front(d: &Decision, answer: Option<&str>) -> Option<String> {
     parts.push(if everything {
         format!("no startup here beats another in {in_what} together")
     } else {
-        format!("of these {of} startups, none beats {} in {in_what} together", names(&front))
+        {
+            let (s, are) = if front.len() == 1 { ("", "is") } else { ("s", "are") };
+            format!("of these {of} startups, the best trade-off{s} of {in_what} {are} {}", names(&front))
+        }
     });
     let fastest = common(d)
         .filter(|s| is(d, s, Figure::Of(d.by), Change::Better))
@@ -409,7 +416,7 @@ mod tests {
     fn one_startup() {
         assert_eq!(
             said(&rows("search", &[7.4])),
-            "search needs 7.40 s for 10 MB (one run, which does not exclude chance): it leaves slow start with the link full, with a \
+            "search needs 7.40 s for 10 MB (one run, which may be chance): it leaves slow start with the link full, with a \
              window of 1.2 times the BDP."
         );
     }
@@ -425,9 +432,9 @@ mod tests {
         .concat();
         assert_eq!(
             said(&all),
-            "hystart, Linux' default, needs 19.5 s for 10 MB: it leaves slow start too early, with a window of 2.9 % of the BDP. search takes 40 % \
-             less and costs nothing in losses and delay. Of these 4 startups, none beats standard and search in time, losses \
-             and delay together; the fastest, standard, takes 46 % less but loses packets in every run, up to 5,606."
+            "hystart, Linux's default, needs 19.5 s for 10 MB: it leaves slow start too early, with a window of 2.9 % of the BDP. search takes 40 % \
+             less time and costs nothing in losses and delay. Of these 4 startups, the best trade-offs of time, losses and delay are \
+             standard and search; the fastest, standard, takes 46 % less time but loses packets in every run, up to 5,606."
         );
     }
 
@@ -436,8 +443,8 @@ mod tests {
         let all = [early(rows("hystart", &[10.0; 6])), lossy(rows("standard", &[8.0; 6]), 300)].concat();
         assert_eq!(
             said(&all),
-            "hystart, Linux' default, needs 10 s for 10 MB: it leaves slow start too early, with a window of 2.9 % of the BDP. Nothing is known \
-             to be sooner at no price; the cheapest, standard, takes 20 % less but loses packets in every run, up to 300. No \
+            "hystart, Linux's default, needs 10 s for 10 MB: it leaves slow start too early, with a window of 2.9 % of the BDP. No startup is known \
+             to be faster at no cost. The cheapest, standard, takes 20 % less time but loses packets in every run, up to 300. No \
              startup here beats another in time, losses and delay together."
         );
     }
@@ -447,18 +454,21 @@ mod tests {
         let all = [lossy(rows("hystart", &[10.0; 6]), 1283), rows("rate-bound", &[10.1; 6])].concat();
         let text = said(&all);
         assert!(text.contains("rate-bound takes as long and loses 1,283 packets fewer."), "{text}");
-        assert!(text.contains("Of these 2 startups, none beats rate-bound in "), "{text}");
+        assert!(
+            text.contains("Of these 2 startups, the best trade-off of time, losses and delay is rate-bound"),
+            "{text}"
+        );
     }
 
     #[test]
     fn within_the_margin_the_baseline_stays() {
         let all = [rows("hystart", &[10.0; 10]), rows("search", &[9.9; 10])].concat();
-        assert!(said(&all).contains("Keep hystart: nothing is certainly 3 % sooner."), "{}", said(&all));
+        assert!(said(&all).contains("Keep hystart: no startup is shown to be 3 % faster."), "{}", said(&all));
         let noisy = [9.0, 8.0, 11.0, 9.0, 8.5, 11.5, 9.0, 10.5, 9.5, 8.0];
         let all = [rows("hystart", &[10.0; 10]), rows("search", &noisy)].concat();
         let text = said(&all);
         assert!(
-            text.contains("search may be 10 % sooner, which 10 runs do not show (about 40 would)"),
+            text.contains("search may be 10 % faster, but it takes about 40 runs to show it, not 10"),
             "{text}"
         );
     }
@@ -475,7 +485,7 @@ mod tests {
         let text = verdict(&Decision::new(&all, &Terms { harm: &harm, ..Terms::default() }));
         assert!(
             text.contains(
-                "takes 20 % less but leaves a CUBIC flow beside it less in every run, up to 19 points"
+                "takes 20 % less time but slows a CUBIC flow beside it in every run, by up to 19 points"
             ),
             "{text}"
         );
@@ -491,14 +501,14 @@ mod tests {
         let text = said(&[early(rows("hystart", &[19.5; 30])), search, bound].concat());
         assert!(
             text.contains(
-                "Nothing is known to be sooner at no price; the cheapest, rate-bound, takes 34 % less but loses packets in 2 of 30 runs, \
+                "No startup is known to be faster at no cost. The cheapest, rate-bound, takes 34 % less time but loses packets in 2 of 30 runs, \
                  up to 500."
             ),
             "{text}"
         );
         assert!(
             text.contains(
-                "the fastest, search, takes 40 % less but loses packets in 10 of 30 runs, up to 3,749."
+                "the fastest, search, takes 40 % less time but loses packets in 10 of 30 runs, up to 3,749."
             ),
             "{text}"
         );
@@ -511,7 +521,7 @@ mod tests {
         let text = said(&all);
         assert!(
             text.contains(
-                "standard takes 50 % less, but its losses are not shown, since the transfer ended before slow start did in every run."
+                "standard takes 50 % less time, but its losses are not shown, since the transfer ended before slow start did in every run."
             ),
             "{text}"
         );
@@ -521,7 +531,7 @@ mod tests {
     #[test]
     fn few_runs_give_no_verdict() {
         let text = said(&[rows("hystart", &[10.0; 5]), rows("search", &[5.0; 5])].concat());
-        assert!(text.ends_with("A verdict takes 6 valid runs or more (--runs): there is none."), "{text}");
+        assert!(text.ends_with("There is no verdict: it takes 6 valid runs or more (--runs)."), "{text}");
     }
 
     #[test]
@@ -549,7 +559,7 @@ mod tests {
         let text = said(&[base, rows("search", &[5.0; 6])].concat());
         assert!(
             text.contains(
-                "search takes less, and completes in every run in which hystart does not and costs nothing"
+                "search takes less time, and completes in every run in which hystart does not and costs nothing"
             ),
             "{text}"
         );
@@ -569,6 +579,6 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.contains("Keep a: nothing is certainly 3 % faster."), "{text}");
+        assert!(text.contains("Keep a: no startup is shown to be 3 % faster."), "{text}");
     }
 }

@@ -48,7 +48,7 @@ fn rows_are_those_of_all_processors() {
         .expect("no error");
     assert_eq!((rows.len(), rows), (task.jobs(), expected));
     let summary = json(&task.summary());
-    assert!(summary["verdict"].as_str().is_some_and(|v| v.starts_with("hystart, Linux' default, needs")));
+    assert!(summary["verdict"].as_str().is_some_and(|v| v.starts_with("hystart, Linux's default, needs")));
     assert_eq!(summary["rows"].as_array().map(Vec::len), Some(6));
     let report = task.report("/play/");
     assert!(report.contains(

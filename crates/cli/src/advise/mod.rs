@@ -52,7 +52,7 @@ const FEWEST_EXITS: u64 = 4;
 /// The startup to try where exits are early and no simulation can say what a later one gains: it waits for a
 /// full path, whatever the delay does.
 const LATER: &str = "search";
-/// What is in use where nothing says it: the startup of Linux' CUBIC.
+/// What is in use where nothing says it: the startup of Linux's CUBIC.
 const DEFAULT: &str = "hystart";
 /// Captures packets without their payload. The port is that of the service.
 const CAPTURE: &str =

@@ -152,7 +152,7 @@ impl Proxied {
     }
 }
 
-/// The avoidance of the proxy's connection: Linux' default.
+/// The avoidance of the proxy's connection: Linux's default.
 fn linux_avoidance() -> AnyAvoidance {
     (avoidance::REGISTRY[0].make)()
 }

@@ -308,7 +308,7 @@ mod tests {
         let c = Control { ecn: true, ..control() };
         let seen = drops(c, Ecn::Ect0, 1000);
         // The first mark an interval after the delay was first seen (at 20 ms), then after 100/sqrt(n) ms
-        // each (RFC 8289 §3.3): 100, 71, 58, 50 ms. Linux' root is one Newton step a count: 100, 50, 56, 49
+        // each (RFC 8289 §3.3): 100, 71, 58, 50 ms. Linux's root is one Newton step a count: 100, 50, 56, 49
         // ms.
         assert_eq!(seen[0], 121);
         let (mut next, mut root) = (121.0, 1.0);
