@@ -96,6 +96,10 @@ struct Run {
     /// A suite file in place of the built-in suite
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Print the report as KTAP, as the kernel's own tests do, in place of Markdown: a test for each criterion; what the
+    /// runs leave open is skipped
+    #[arg(long, conflicts_with = "against_baseline")]
+    ktap: bool,
     /// Write the report as one page to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -191,7 +195,12 @@ impl Run {
             Some(commands) => (stack::run(&suite, &commands, self.seed, self.runs)?, None),
             None => self.judged(&suite)?,
         };
-        print(&report::markdown(&suite, &report))?;
+        let text = if self.ktap {
+            report::ktap(&report).trim_end().to_string()
+        } else {
+            report::markdown(&suite, &report)
+        };
+        print(&text)?;
         if let Some(file) = &self.html {
             write_new(file, &report::html(&suite, &report)).context("--html")?;
         }

@@ -1,12 +1,14 @@
-//! The page, the Markdown table and the JSON of a report.
+//! The page, the Markdown table, the KTAP and the JSON of a report.
 
 mod chart;
 mod html;
+mod ktap;
 mod markdown;
 
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 pub use html::html;
+pub use ktap::ktap;
 pub use markdown::markdown;
 use std::collections::BTreeSet;
 
@@ -92,6 +94,7 @@ pub fn json(report: &Report) -> serde_json::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::LeftOut;
 
     fn entry(value: f64, limit: f64) -> Entry {
         Entry {
@@ -109,6 +112,45 @@ mod tests {
             default_value: None,
             against_default: None,
         }
+    }
+
+    #[test]
+    fn only_what_is_decided_passes_or_fails() {
+        let of = |verdict, runs_to_decide| Entry { verdict, runs_to_decide, ..entry(2.0, 1.5) };
+        let report = Report {
+            schema: 1,
+            version: String::new(),
+            suite: String::new(),
+            engine: "sim".into(),
+            stack: String::new(),
+            avoidance: "cubic".into(),
+            seed: 1,
+            startups: vec!["search".into()],
+            left_out: vec![LeftOut { scenario: "leo".into(), why: "it has # one\nflow".into() }],
+            notes: Vec::new(),
+            entries: vec![
+                of(Verdict::Meets, None),
+                of(Verdict::DoesNotMeet, None),
+                of(Verdict::Undecided, Some(40)),
+                of(Verdict::NotObserved, None),
+            ],
+        };
+        let text = ktap(&report);
+        let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
+        let name = "search geo: completion_s <= 1 standard";
+        assert_eq!(
+            lines,
+            [
+                "KTAP version 1".to_string(),
+                "1..5".into(),
+                format!("ok 1 {name}"),
+                format!("not ok 2 {name}"),
+                format!("ok 3 {name} # SKIP undecided, about 40 runs would decide"),
+                format!("ok 4 {name} # SKIP not observed"),
+                "ok 5 leo # SKIP it has one flow".into(),
+            ]
+        );
+        assert!(text.contains("# value 2, limit 1.500, 6 runs\nnot ok 2 "), "{text}");
     }
 
     /// A value above its limit is never printed as equal to it or below it.
