@@ -77,13 +77,28 @@ impl Interrupt {
 
     /// Returns the number of the last signal received.
     pub(crate) fn signal(&self) -> Option<u8> {
-        Some(self.signal.load(Ordering::Relaxed) as u8).filter(|n| *n > 0)
+        self.received().get()
+    }
+
+    /// What other threads ask for the last signal.
+    pub(crate) fn received(&self) -> Signal {
+        Signal(Arc::clone(&self.signal))
     }
 
     /// Returns the number of the last signal received since the previous call.
     #[cfg(feature = "kernel")]
     pub(crate) fn take(&self) -> Option<u8> {
         Some(self.signal.swap(0, Ordering::Relaxed) as u8).filter(|n| *n > 0)
+    }
+}
+
+/// The last signal that an [`Interrupt`] recorded.
+pub(crate) struct Signal(Arc<AtomicUsize>);
+
+impl Signal {
+    /// Its number, or `None` if none came.
+    pub(crate) fn get(&self) -> Option<u8> {
+        Some(self.0.load(Ordering::Relaxed) as u8).filter(|n| *n > 0)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `slowstart league`: scores startups over populations of paths against an oracle.
 
-use crate::engine::EngineArg;
+use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::Folder;
-use crate::interrupt::{Interrupt, Interrupted};
+use crate::how::check_finished;
+use crate::interrupt::{Interrupt, Signal};
 use crate::output::{self, command, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
@@ -10,6 +11,7 @@ use crate::study_args::startups;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 use slowstart_league::against::{Baseline, Difference, differences};
 use slowstart_league::game::{self, GAME_SCHEMA, GameRow};
@@ -24,6 +26,14 @@ use slowstart_study::engines::{Engine, Refusal};
 use slowstart_study::scenario::StudyText;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// Time between two looks whether a signal came, and how many of them a simulated run has to end after one.
+const POLL: Duration = Duration::from_millis(50);
+const PATIENCE: u32 = 6;
 
 /// Score startups over populations of paths against an oracle that knows each path
 ///
@@ -101,6 +111,34 @@ fn list(populations: &[Population]) -> Result<()> {
     Ok(())
 }
 
+/// What plays the cases of a league.
+struct Player {
+    engine: Arc<dyn Engine>,
+    contenders: Vec<String>,
+    avoidance: Option<String>,
+    signal: Signal,
+    bar: ProgressBar,
+}
+
+impl Player {
+    /// Plays a case with every startup; `None` if a signal came meanwhile.
+    fn play(&self, case: &Case) -> Result<Option<Vec<GameRow>>> {
+        let stop = || self.signal.get().is_some();
+        let mut rows = Vec::with_capacity(self.contenders.len());
+        for startup in &self.contenders {
+            if stop() {
+                return Ok(None);
+            }
+            match game::play(&*self.engine, startup, self.avoidance.as_deref(), case, &stop) {
+                Err(_) if stop() => return Ok(None),
+                row => rows.push(row?),
+            }
+            self.bar.inc(1);
+        }
+        Ok(Some(rows))
+    }
+}
+
 impl League {
     /// False if a startup is worse than the baseline.
     pub(crate) fn main(self) -> Result<bool> {
@@ -108,7 +146,7 @@ impl League {
         if self.list {
             return list(&populations).map(|()| true);
         }
-        let engine = self.engine.of(&StudyText::default())?;
+        let engine: Arc<dyn Engine> = self.engine.of(&StudyText::default())?.into();
         let avoidance = self.avoidance.as_deref().unwrap_or("cubic");
         let contenders =
             if self.startups.is_empty() { engine.startups(avoidance) } else { startups(&self.startups) };
@@ -133,7 +171,13 @@ impl League {
             bail!("--against-baseline: found no case of these populations; name others, or use --runs");
         }
         let mut writer = self.rows.writer(GAME_SCHEMA)?;
-        let rows = self.play(&*engine, &contenders, &cases)?;
+        let interrupt = interrupt_of(&*engine)?;
+        let of = cases.len();
+        let rows = self.play(&engine, &contenders, cases, &interrupt)?;
+        let done = rows.len() / contenders.len();
+        if done == 0 {
+            check_finished(&interrupt, done, of)?;
+        }
         let differences = baseline.as_ref().map_or(Vec::new(), |b| differences(&rows, &b.rows));
         rows.iter().try_for_each(|row| writer.write(row))?;
         writer.finish()?;
@@ -141,6 +185,7 @@ impl League {
             self.show(&rows, &terms, &differences)?;
         }
         self.write(&populations, &rows, &terms, &differences)?;
+        check_finished(&interrupt, done, of)?;
         let Some(baseline) = baseline else { return Ok(true) };
         self.judge(&baseline, &contenders, &differences)
     }
@@ -229,28 +274,48 @@ impl League {
         Ok(cases.into_iter().zip(refused).filter_map(|(c, r)| r.is_none().then_some(c)).collect())
     }
 
-    /// Plays every case with every startup; rows in the order of startups, then cases.
-    fn play(&self, engine: &dyn Engine, contenders: &[String], cases: &[Case]) -> Result<Vec<GameRow>> {
-        let games: Vec<(&String, &Case)> =
-            contenders.iter().flat_map(|s| cases.iter().map(move |c| (s, c))).collect();
-        let bar = output::progress(games.len() as u64);
-        let interrupt = engine.is_real_clock().then(Interrupt::record).transpose()?;
-        let signal = || interrupt.as_ref().and_then(Interrupt::signal);
-        let play = |(startup, case): &(&String, &Case)| {
-            let row = game::play(engine, startup, self.avoidance.as_deref(), case, &|| signal().is_some());
-            bar.inc(1);
-            if let (Err(_), Some(signal)) = (&row, signal()) {
-                return Err(Interrupted { signal, finished: None }.into());
+    /// Plays the cases until a signal comes. Returns the rows of those that every startup played, in the order
+    /// of startups, then cases.
+    fn play(
+        &self,
+        engine: &Arc<dyn Engine>,
+        contenders: &[String],
+        cases: Vec<Case>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<GameRow>> {
+        let bar = output::progress((contenders.len() * cases.len()) as u64);
+        let (played, results) = mpsc::channel();
+        let player = Player {
+            engine: Arc::clone(engine),
+            contenders: contenders.to_vec(),
+            avoidance: self.avoidance.clone(),
+            signal: interrupt.received(),
+            bar: bar.clone(),
+        };
+        thread::spawn(move || {
+            // An error of the receiver: nobody waits any more.
+            let play = |number, case| drop(played.send((number, player.play(case))));
+            if player.engine.is_real_clock() {
+                cases.iter().enumerate().for_each(|(n, c)| play(n, c));
+            } else {
+                cases.par_iter().with_max_len(1).enumerate().for_each(|(n, c)| play(n, c));
             }
-            row.map_err(anyhow::Error::from)
-        };
-        let rows = if engine.is_real_clock() {
-            games.iter().map(play).collect::<Result<Vec<_>>>()?
-        } else {
-            games.par_iter().with_max_len(1).map(play).collect::<Result<Vec<_>>>()?
-        };
+        });
+        let mut by_case = BTreeMap::new();
+        let mut patience = PATIENCE;
+        while patience > 0 {
+            match results.recv_timeout(POLL) {
+                Ok((number, rows)) => drop(rows?.map(|rows| by_case.insert(number, rows.into_iter()))),
+                Err(RecvTimeoutError::Disconnected) => break,
+                // A run on the real clock ends by itself, and undoes what it set up.
+                Err(RecvTimeoutError::Timeout) if engine.is_real_clock() => {}
+                Err(RecvTimeoutError::Timeout) => patience -= u32::from(interrupt.signal().is_some()),
+            }
+        }
+        interrupt.stopped();
         bar.finish_and_clear();
-        Ok(rows)
+        let in_turn = |_| by_case.values_mut().filter_map(Iterator::next).collect::<Vec<_>>();
+        Ok(contenders.iter().flat_map(in_turn).collect())
     }
 
     fn show(&self, rows: &[GameRow], terms: &Terms, differences: &[Difference]) -> Result<()> {

@@ -194,6 +194,43 @@ fn ctrl_c_keeps_what_is_finished() {
     assert!(dir.join("report.html").is_file(), "what is finished is shown");
 }
 
+/// Processor time that a process has used, seconds.
+#[cfg(target_os = "linux")]
+fn processor_time_s(id: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("a process");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    // User and system time, in hundredths of a second.
+    [11, 12].map(|i| fields[i].parse::<f64>().expect("a number")).iter().sum::<f64>() / 100.0
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_league_shows_the_cases_that_all_played() {
+    let dir = folder("interrupted-league");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+        .args(["league", "standard,hystart", "--population", "shallow", "--runs", "500", "--out"])
+        .arg(&dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    while processor_time_s(child.id()) < 3.0 && child.try_wait().expect("a status").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let kill = Command::new("bash").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.expect("bash").success());
+    let out = child.wait_with_output().expect("it ends");
+    let (shown, said) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    let done = shown.split(" cases of ").next().expect("a number").parse::<usize>();
+    let done = done.unwrap_or_else(|_| panic!("{shown}{said}"));
+    assert!((1..500).contains(&done) && said.contains(&format!("interrupted, {done} of 500")), "{said}");
+    let rows = fs::read_to_string(dir.join("league.jsonl")).expect("rows");
+    for startup in ["standard", "hystart"] {
+        assert_eq!(rows.matches(&format!("\"startup\":\"{startup}\"")).count(), done, "{startup}");
+    }
+}
+
 /// Arguments for a study of `runs` runs of each startup into a folder.
 fn long_study(out: &Path, runs: u64) -> Vec<String> {
     let runs = runs.to_string();
