@@ -457,7 +457,7 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     let out = folder("measured");
     let args = ["--arm", "cubic:50%", "--arm", "search:50%", "--out", out.to_str().expect("text")];
     let trial = Trial::start(&cgroup, &args);
-    let all = download(&cgroup, "rate=30Mbit rtt=200ms queue=1bdp", 40, 6, 1_200_000);
+    let all = download(&cgroup, "rate=20Mbit rtt=200ms queue=1bdp", 40, 6, 1_200_000);
     let pid = trial.child.id();
     let (status, said) = trial.end(Signal::SIGTERM);
     assert_eq!(status, Some(0), "{said}");
