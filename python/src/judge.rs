@@ -250,15 +250,11 @@ pub(crate) fn explain(
     };
     let engine = engine_for(engine, &text, &classes).map_err(bad)?;
     let study = engine.study(&text, None).map_err(bad)?;
-    let watched = Watched { internals: true, ..Watched::samples(Sampling::EachAck) };
-    let job = Job { contender: 0, run };
-    let outcome = if is_python(&study, 0) {
-        engine.run(&study, job, &watched)
-    } else {
-        py.detach(|| {
-            engine.run(&study, job, &Watched { internals: true, ..Watched::samples(Sampling::EachAck) })
-        })
+    let play = || {
+        let watched = Watched { internals: true, ..Watched::samples(Sampling::EachAck) };
+        engine.run(&study, Job { contender: 0, run }, &watched)
     };
+    let outcome = if is_python(&study, 0) { play() } else { py.detach(play) };
     if let Some(raised) = classes.raised() {
         return Err(raised);
     }

@@ -56,7 +56,7 @@ pub(crate) struct How {
     /// [default: what the engine runs by default, hystart for the simulator; else the first startup]
     #[arg(long, help_heading = "Table", value_name = "STARTUP")]
     baseline: Option<String>,
-    /// Differences of less than so many percent are none
+    /// Ignore differences below this many percent
     #[arg(long, help_heading = "Table", value_name = "PERCENT", default_value = "3", value_parser = margin)]
     margin: f64,
     /// Measure also what each startup does to a CUBIC flow beside it, where that takes long (elsewhere it is

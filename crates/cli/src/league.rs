@@ -75,7 +75,7 @@ pub(crate) struct League {
     /// [default: what the engine runs by default, hystart for the simulator; else the first startup]
     #[arg(long, value_name = "STARTUP")]
     baseline: Option<String>,
-    /// Differences of less than so many percent are none
+    /// Ignore differences below this many percent
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
     margin: f64,
     /// Compare case by case with the rows in this file, which `--json` printed before

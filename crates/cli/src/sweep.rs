@@ -319,7 +319,7 @@ impl MapArgs {
         if !output::quiet() {
             let legend = format!(
                 "first startup, by the median of {}; the second's over it; packets that the first loses in startup. A tie: medians \
-                 within {} %. never: no value in so many runs, which is behind all that have one. ?: fewer than {FEWEST_PAIRS} runs, \
+                 within {} %. never: the number of runs without a value, which count as the slowest. ?: fewer than {FEWEST_PAIRS} runs, \
                  which decide nothing. {RECONSTRUCTED}",
                 self.value,
                 number(100.0 * MARGIN)

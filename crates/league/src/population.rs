@@ -115,7 +115,7 @@ const LATER: [&str; 6] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed", "
 
 /// Cases of a population by default.
 const CASES: u32 = 40;
-/// The random ensemble has so many times more cases: its paths differ most.
+/// How many times as many cases the random ensemble has: its paths differ most.
 const MORE_RANDOM: u32 = 5;
 
 /// Returns the populations with these names, or all of them.

@@ -151,12 +151,13 @@ fn first(map: &Map, seen: impl Fn(&[Found]) -> bool) -> String {
 fn table(name: &str, map: &Map) {
     let gaps =
         |closed: bool| map.iter().flat_map(|(_, f)| f).filter(move |f| f.closed == closed).map(|f| f.gaps);
+    let or_none = |gaps: Option<u64>| gaps.map_or("none".into(), |n| n.to_string());
     println!(
-        "{name}: {} of {} downloads were closed by its own client, with {} gaps or more; of the others the most was {}\n",
+        "{name}: its own client closed {} of {} downloads; the fewest gaps of those: {}; the most of the others: {}\n",
         gaps(true).count(),
         map.len() * STARTUPS.len(),
-        gaps(true).min().unwrap_or(0),
-        gaps(false).max().unwrap_or(0),
+        or_none(gaps(true).min()),
+        or_none(gaps(false).max()),
     );
     let limits = LIMITS.map(|(n, who)| format!(" more than {n}: {who} |")).concat();
     println!("| Startup | Gaps, of the packets held | own client |{limits}");

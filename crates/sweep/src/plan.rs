@@ -336,8 +336,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks the first and the last point, each value of each axis with the first of the others, and the drawn
-    /// points; of long axes and many points, so many of them. Returns the name of the sweep.
+    /// Checks the first and the last point, each value of each axis with the first values of the others, and the
+    /// drawn points; about [`CHECKED`] of each where there are more. Returns the name of the sweep.
     fn check(&self) -> Result<String, PlanError> {
         let mut hash = Sha256::new();
         // What a value names, such as a file, is in the keys.

@@ -72,7 +72,7 @@ fn product(sizes: impl Iterator<Item = usize>) -> usize {
 }
 
 impl Region {
-    /// The runs over a grid and so many drawn points, `runs` at each place. `cast` returns the startups that
+    /// The runs over a grid and `drawn` points, `runs` at each place. `cast` returns the startups that
     /// run at a drawn point and a value of the axis that decides.
     pub(crate) fn new(
         sides: Vec<Side>,
@@ -161,7 +161,7 @@ impl Region {
     }
 }
 
-/// The last digit of a number whose digits have so many values; `rest` loses it.
+/// Takes the last digit of `rest`, in base `values`.
 fn digit(rest: &mut usize, values: usize) -> usize {
     let last = *rest % values;
     *rest /= values;

@@ -34,7 +34,7 @@ pub(crate) struct Diff {
     /// The result to compare with A
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// Differences of less than so many percent are none
+    /// Ignore differences below this many percent
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
     margin: f64,
     /// Status 1 for any difference: what is better, and what is only in B, too
@@ -146,7 +146,7 @@ impl Diff {
             self.say(|| {
                 let text = format!(
                     "\nMedians over runs, and 95 % intervals. %: B against A, run by run; less than {} % is no difference. lost: \
-                     packets, in startup; (2/12): in so many runs. same: every run has the same figures.",
+                     packets lost in startup; (2/12): in 2 of 12 runs. same: every run has the same figures.",
                     number(100.0 * self.margin)
                 );
                 wrap(&text, 2)

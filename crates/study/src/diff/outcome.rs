@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What B is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Is {
-    /// Certainly better, and in nothing worse.
+    /// A measure is better at 95 % confidence and beyond the margin, and none is worse.
     Better,
-    /// Certainly worse.
+    /// A measure is worse at 95 % confidence and beyond the margin.
     Worse,
     /// No difference is certain and beyond the margin.
     Open,
