@@ -99,7 +99,7 @@ fn download_in_parts(e: &Emulation, held: &Held, from: &str, parts: &[usize]) ->
         }
         begin.elapsed()
     });
-    common::settles(|| held.counts().expect("counts").open, Some(0));
+    common::ended(held);
     ring.consume().expect("readable");
     drop(ring);
     (took, seen.into_inner())
@@ -319,12 +319,21 @@ fn stateful_begins_at_the_rate_of_the_connection_before() {
 fn an_entry_is_used_by_one_connection_and_until_it_expires() {
     let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
     let mut spec = Spec::read("careful-resume", "cubic").expect("in the table");
-    spec.memory.lifetime = Duration::from_secs(2);
+    spec.memory.lifetime = Duration::from_secs(5);
     let held = load_as(&spec, format!("ss_j_{}", std::process::id())).expect("loads");
     held.watch(2).expect("live");
-    let e = emulate("rate=50Mbit rtt=20ms queue=2bdp");
-    download(&e, &held, CLIENT, 1_000_000);
-    let left = entries(&held);
+    // Slow start does not fill this queue. A machine that pauses has the kernel time out, and end with a window
+    // that is too small to leave.
+    let e = emulate("rate=50Mbit rtt=20ms queue=8bdp");
+    let mut left = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let (_, events) = download(&e, &held, CLIENT, 1_000_000);
+        left = entries(&held);
+        if !left.is_empty() {
+            break;
+        }
+        println!("nothing was left: {:?}", events.last());
+    }
     assert_eq!(left.len(), 1);
     // It begins, and is application-limited before it can use the entry: the entry is put back as it was.
     let (_, events) = download(&e, &held, CLIENT, 2_000);
@@ -335,7 +344,7 @@ fn an_entry_is_used_by_one_connection_and_until_it_expires() {
         back[0].saved.abs_diff(left[0].saved) < Duration::from_millis(50),
         "its age is that of the first"
     );
-    thread::sleep(Duration::from_millis(2500));
+    thread::sleep(spec.memory.lifetime + Duration::from_millis(500));
     assert_eq!(entries(&held).len(), 0);
     let (_, events) = download(&e, &held, CLIENT, 2_000);
     assert_eq!(events[0].memory_cwnd, 0, "expired");

@@ -374,7 +374,7 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
         }
     }
     for l in &all {
-        common::settles(|| l.held.counts().expect("counts").open, Some(0));
+        common::ended(&l.held);
     }
     read();
     for line in &tally.borrow().messages {

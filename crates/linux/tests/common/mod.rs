@@ -5,7 +5,7 @@
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
-use slowstart_linux::{Check, Verb, Verdict};
+use slowstart_linux::{Check, Held, Verb, Verdict};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -215,6 +215,14 @@ pub(crate) fn settles<T: PartialEq + Copy>(mut figure: impl FnMut() -> T, wanted
         thread::sleep(Duration::from_millis(10));
     }
     figure()
+}
+
+/// Waits until every connection of a control has ended and the kernel has told the control so: a closed socket
+/// cannot be found any more before the control's last hook has run. Of some connections the kernel does not
+/// report the end (docs/evidence/kernel.md); then this takes five seconds.
+pub(crate) fn ended(held: &Held) {
+    settles(|| held.counts().expect("counts").open, Some(0));
+    settles(|| held.counts().expect("counts").at_most_open(), 0);
 }
 
 /// A cgroup, removed on drop.

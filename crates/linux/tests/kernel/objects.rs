@@ -55,7 +55,7 @@ fn events_describe_a_connection_from_begin_to_end() {
     assert!(seen.borrow().is_empty(), "without a reader no events are written");
     held.watch(2).expect("live");
     with_control(&net, &held.name, 3_000_000);
-    crate::common::settles(|| held.counts().unwrap().open, Some(0));
+    crate::common::ended(&held);
     ring.consume().expect("readable");
     let all = seen.borrow();
     let first = all.first().expect("events");
@@ -176,7 +176,7 @@ fn peers_are_reported_with_their_addresses() {
         [("10.99.0.2", "10.99.0.2"), ("fd99::2", "fd99::2"), ("::ffff:10.99.0.2", "10.99.0.2")]
     {
         transfer_to(&net, Some(&held.name), address).send(300_000);
-        crate::common::settles(|| held.counts().unwrap().open, Some(0));
+        crate::common::ended(&held);
         events.consume().expect("readable");
         records.consume().expect("readable");
         for seen in [told.take(), shown.take()] {
