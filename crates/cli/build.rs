@@ -32,6 +32,9 @@ fn main() {
     } else {
         println!("cargo::rerun-if-changed=build.rs");
     }
+    if let Some(commit) = &commit {
+        println!("cargo::rustc-env=SLOWSTART_COMMIT={commit}");
+    }
     let text = commit.map_or(version.to_string(), |commit| format!("{version} ({commit})"));
     println!("cargo::rustc-env=SLOWSTART_VERSION={text}");
 }

@@ -142,6 +142,9 @@ fn main() -> ExitCode {
         return status;
     }
     let args = Args::parse();
+    if let Some(commit) = option_env!("SLOWSTART_COMMIT") {
+        slowstart_study::measured::set_commit(commit);
+    }
     output::configure(output::Settings { color: args.color, quiet: args.quiet, verbose: args.verbose });
     end(run(args))
 }

@@ -11,13 +11,15 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_study::columns::{Cell, Column};
 use slowstart_study::decision::MARGIN;
+use slowstart_study::diff;
+use slowstart_study::record::Row;
 use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{RECONSTRUCTED, number};
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{self, Answer, Filter, Query};
 use slowstart_sweep::run::{self, Shard};
-use slowstart_sweep::store::Store;
+use slowstart_sweep::store::{Holds, Store};
 use slowstart_sweep::table::ParquetFile;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -213,8 +215,28 @@ fn json(cell: &Cell) -> serde_json::Value {
     }
 }
 
-fn object(columns: &[Column], row: &[Cell]) -> serde_json::Value {
-    columns.iter().map(|c| c.name.clone()).zip(row.iter().map(json)).collect::<serde_json::Map<_, _>>().into()
+fn object(columns: &[Column], row: &[Cell]) -> serde_json::Map<String, serde_json::Value> {
+    columns.iter().map(|c| c.name.clone()).zip(row.iter().map(json)).collect()
+}
+
+/// All rows of a store of one sweep.
+pub(crate) fn rows(dir: &Path) -> Result<Vec<Row>> {
+    let store = Store::open(dir)?;
+    let name = dir.display().to_string();
+    if store.holds() != Holds::Sweeps {
+        bail!("{name}: found a store of captures, expected one of sweeps");
+    }
+    let sweeps = store.sweeps()?.len();
+    if sweeps != 1 {
+        bail!(
+            "{name}: found {sweeps} sweeps, expected one; `slowstart sweep query {name} --where ... --json` \
+             prints the rows of one"
+        );
+    }
+    let answer = query::query(&store, &Query::default())?;
+    let row = |r: &Vec<Cell>| diff::of_sweep(&object(&answer.columns, r)).context("a row of the store");
+    let rows = answer.rows.iter().map(row).collect::<Result<_>>()?;
+    Ok(diff::checked(&name, rows)?)
 }
 
 impl QueryArgs {
@@ -239,14 +261,17 @@ impl QueryArgs {
             let write = || -> Result<()> {
                 let mut out = ParquetFile::create(file, answer.columns.clone())?;
                 for row in &answer.rows {
-                    out.write(&object(&answer.columns, row))?;
+                    out.write(&object(&answer.columns, row).into())?;
                 }
                 Ok(out.finish()?)
             };
             write().with_context(|| format!("--parquet {}", file.display()))?;
         }
         if self.rows.json {
-            return answer.rows.iter().try_for_each(|r| print(&object(&answer.columns, r).to_string()));
+            return answer
+                .rows
+                .iter()
+                .try_for_each(|r| print(&serde_json::to_string(&object(&answer.columns, r))?));
         }
         if self.rows.csv {
             let mut out = csv::Writer::from_writer(io::stdout());

@@ -202,6 +202,40 @@ fn bad_sweeps_and_stores_are_refused() {
     refuses(&["sweep", "query", text(&out), "--where", "rate>>5"], &["\">5\" for column rate", "a number"]);
 }
 
+/// Two nights of a sweep, the first of a version with other results.
+#[test]
+fn stores_are_compared() {
+    let dir = folder("nights");
+    let (file, monday, tuesday) = (dir.join("sweep.toml"), dir.join("monday"), dir.join("tuesday"));
+    let night = |more: &str, store: &Path| {
+        let toml = format!(
+            "path = \"rate=20Mbit rtt=50ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"200kB\"\nruns = 6\n\
+             {more}[axes]\nrate = [\"10Mbit\", \"20Mbit\"]\nsize = [\"100kB\", \"200kB\"]\n"
+        );
+        fs::write(&file, toml).expect("a file");
+        succeeds(&["sweep", text(&file), "--out", text(store)]);
+    };
+    night("", &monday);
+    night("", &tuesday);
+    let marker = monday.join("slowstart-store.json");
+    let other = fs::read_to_string(&marker).expect("a marker").replace("0.1.0-", "0.0.9-");
+    fs::write(&marker, other).expect("a file");
+    let (stores, rows) = (["diff", text(&monday), text(&tuesday)], dir.join("rows.jsonl"));
+    let all = succeeds(&stores);
+    assert!(all.contains("0 of 8 startups and paths are worse in B."), "{all}");
+    assert!(all.contains("rate=10Mbit size=100000"), "{all}");
+    // The rows as `query` prints them are the same result.
+    fs::write(&rows, succeeds(&["sweep", "query", text(&tuesday), "--json"])).expect("a file");
+    assert!(succeeds(&["diff", text(&rows), text(&tuesday), "--any"]).contains("0 of 8"));
+    fs::remove_dir_all(&tuesday).expect("a folder");
+    night("[set]\niw = \"2\"\n", &tuesday);
+    let out = command(&stores).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(1), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(String::from_utf8_lossy(&out.stdout).contains("8 of 8 startups and paths are worse in B."));
+    night("", &tuesday);
+    refuses(&stores, &["found 2 sweeps, expected one"]);
+}
+
 #[test]
 fn drawn_points_and_parameters_of_one_startup() {
     let dir = folder("draws");

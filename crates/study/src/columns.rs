@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// What a column holds.
@@ -118,6 +118,25 @@ impl Column {
     }
 }
 
+/// The row whose columns `flat` has: the opposite of [`Column::cell`]. An object none of whose columns has a
+/// value is absent.
+///
+/// # Errors
+/// If a column of JSON holds none.
+pub fn row(columns: &[Column], flat: &Map<String, Value>) -> Result<Value, serde_json::Error> {
+    let mut row = Value::Object(Map::new());
+    for column in columns {
+        let value = match flat.get(&column.name) {
+            None | Some(Value::Null) => continue,
+            Some(Value::String(text)) if column.kind == Kind::Json => serde_json::from_str(text)?,
+            Some(other) => other.clone(),
+        };
+        // Objects on the way are made where there are none.
+        *column.path.iter().fold(&mut row, |at, name| &mut at[name.as_str()]) = value;
+    }
+    Ok(row)
+}
+
 /// The part of a JSON Schema that columns need.
 #[derive(Default, Deserialize)]
 struct Schema {
@@ -225,5 +244,8 @@ mod tests {
         assert_eq!(cell("exit_time_s"), Cell::Number(0.1));
         assert_eq!(cell("params"), Cell::Text(r#"{"a":{"b":2,"z":1},"k":1}"#.into()));
         assert_eq!(cell("runs"), Cell::Null);
+        let flat = serde_json::json!({"name": "a", "exit_time_s": 0.1, "exit_reason": "loss", "runs": null,
+            "params": r#"{"a":{"b":2,"z":1},"k":1}"#});
+        assert_eq!(super::row(&columns, flat.as_object().expect("an object")).expect("JSON"), row);
     }
 }

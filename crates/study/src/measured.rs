@@ -11,6 +11,7 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_sim::path::PathFacts;
 use slowstart_sim::trace::MILESTONES;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// The name of the simulator as an engine.
 pub const SIMULATOR: &str = "sim";
@@ -243,6 +244,14 @@ impl Measured {
     }
 }
 
+/// The commit of this program, for its rows.
+static COMMIT: OnceLock<&'static str> = OnceLock::new();
+
+/// Says of which commit this program is, once, before it computes rows.
+pub fn set_commit(commit: &'static str) {
+    let _ = COMMIT.set(commit);
+}
+
 impl Row {
     /// The row of a flow: the only place where one is computed.
     pub fn new(identity: Identity, m: &Measured) -> Self {
@@ -250,6 +259,7 @@ impl Row {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: COMMIT.get().map(|c| (*c).to_string()),
             engine: identity.engine.to_string(),
             path: identity.path,
             profile: identity.profile,

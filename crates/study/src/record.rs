@@ -199,6 +199,10 @@ pub struct Row {
     pub schema: u32,
     /// The version that computed it.
     pub version: String,
+    /// The commit of the program that computed it, with `modified` after it if the checkout had changes; null if it
+    /// was not built in a checkout, or is not the command.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// `sim`, `kernel` or `quic`.
     pub engine: String,
     /// The name of the path.

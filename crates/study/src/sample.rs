@@ -7,6 +7,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
     let row = |(run, &completion): (usize, &f64)| Row {
         schema: SCHEMA,
         version: "0.1.0".into(),
+        commit: None,
         engine: "sim".into(),
         path: "geo".into(),
         profile: "linux-6.18".into(),

@@ -157,6 +157,8 @@ pub struct Manifest {
 pub struct Store {
     dir: PathBuf,
     holds: Holds,
+    /// The version of its results.
+    results: String,
 }
 
 /// A chunk that this process computes.
@@ -234,6 +236,11 @@ fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), S
     named(file, write())
 }
 
+/// True if the folder is a store.
+pub fn is_store(dir: &Path) -> bool {
+    dir.join(MARKER).exists()
+}
+
 impl Store {
     /// Opens a store to write sweeps into it; an empty or missing folder becomes one.
     ///
@@ -277,13 +284,15 @@ impl Store {
             }
         }
         let store = Self::open(dir)?;
+        let refused = |found: &str, expected: &str| {
+            let why = format!("found a store of {found}, expected one of {expected}; choose another folder");
+            Err(StoreError::Refused { dir: dir.display().to_string(), why })
+        };
         if store.holds != holds {
-            let why = format!(
-                "found a store of {}, expected one of {}; choose another folder",
-                store.holds.name(),
-                holds.name()
-            );
-            return Err(StoreError::Refused { dir: dir.display().to_string(), why });
+            return refused(store.holds.name(), holds.name());
+        }
+        if store.results != results_version() {
+            return refused(&format!("results {}", store.results), &format!("results {}", results_version()));
         }
         // The marker is there: what a killed process left of another is of no use.
         for entry in named(dir, fs::read_dir(dir))?.flatten() {
@@ -297,10 +306,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store.
+    /// Opens a store to read it, whichever version computed its rows.
     ///
     /// # Errors
-    /// If the folder is no store, or one of another version.
+    /// If the folder is no store, or one of another format.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let refused = |why: String| StoreError::Refused { dir: dir.display().to_string(), why };
         let text = match read_text(&dir.join(MARKER)) {
@@ -311,18 +320,16 @@ impl Store {
         };
         let marker: Marker = serde_json::from_str(&text)
             .map_err(|e| refused(format!("{MARKER}: {e}, expected a store's marker")))?;
-        if marker.format != FORMAT || marker.results != results_version() {
+        if marker.format != FORMAT {
             return Err(refused(format!(
-                "found a store of format {} with results {}, expected format {FORMAT} and results {}; choose another folder",
-                marker.format,
-                marker.results,
-                results_version()
+                "found a store of format {}, expected format {FORMAT}; choose another folder",
+                marker.format
             )));
         }
         for sub in marker.holds.folders() {
             refuse_link(&dir.join(sub))?;
         }
-        Ok(Self { dir: dir.to_path_buf(), holds: marker.holds })
+        Ok(Self { dir: dir.to_path_buf(), holds: marker.holds, results: marker.results })
     }
 
     /// What its rows are of.

@@ -10,7 +10,7 @@ use slowstart_study::record::Row;
 use slowstart_study::stats::{FEWEST_PAIRS, Median};
 use slowstart_study::summary::{Measure, Summary, summarise};
 use slowstart_study::words::{number, signed, spread};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
 ///
@@ -24,11 +24,13 @@ use std::path::PathBuf;
   slowstart diff before after
   slowstart diff simulator/results.jsonl kernel/results.jsonl
   slowstart diff main branch --json
+  slowstart diff monday/store tuesday/store
 
 Exit status: 0 if nothing is worse, 1 if a startup is worse or is only in A (with --any: if anything
 differs), 2 for bad input or if nothing is worse and something cannot be compared.")]
 pub(crate) struct Diff {
-    /// A folder that `--out` wrote, of one path or several, or a file of rows that `--json` printed
+    /// A folder that `--out` wrote, of one path or several, the store of a sweep, or a file of rows that
+    /// `--json` printed
     #[arg(value_name = "A")]
     a: PathBuf,
     /// The result to compare with A
@@ -128,10 +130,19 @@ fn table(rows: Vec<Vec<Cell>>) -> Table {
     Table { headers, rows, alignments }
 }
 
+/// The rows of a result, or of a store of a sweep.
+fn rows(from: &Path) -> Result<Vec<Row>> {
+    #[cfg(feature = "sweep")]
+    if from.is_dir() && slowstart_sweep::store::is_store(from) {
+        return crate::sweep::rows(from);
+    }
+    Ok(diff::rows(from)?)
+}
+
 impl Diff {
     /// True if nothing is worse, or with `--any` if nothing differs.
     pub(crate) fn main(&self) -> Result<bool> {
-        let (a, b) = (by_path(diff::rows(&self.a)?), by_path(diff::rows(&self.b)?));
+        let (a, b) = (by_path(rows(&self.a)?), by_path(rows(&self.b)?));
         let mut count = Count::default();
         let title = format!("A: {}, B: {}", self.a.display(), self.b.display());
         self.say(|| wrap(&printable(&title), 2))?;

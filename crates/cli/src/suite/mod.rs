@@ -2,6 +2,7 @@
 
 #[cfg(feature = "kernel")]
 mod live;
+mod screen;
 mod stack;
 
 use crate::engine::{EngineArg, interrupt_of};
@@ -17,6 +18,7 @@ use slowstart_suite::run::Settings;
 use slowstart_suite::scenario::Scenario;
 use slowstart_suite::{Report, Suite, baseline, report};
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 /// Judge startups by the sections of RFC 9743
@@ -51,7 +53,7 @@ struct List {
     file: Option<PathBuf>,
 }
 
-/// Run a suite and print its table in Markdown
+/// Run a suite and print its report: tables on a terminal, else Markdown
 ///
 /// It judges startups, or a whole stack as it is: --serve and --fetch run at the
 /// ends of each path on the real clock (root). Both are shell commands. The file
@@ -195,12 +197,13 @@ impl Run {
             Some(commands) => (stack::run(&suite, &commands, self.seed, self.runs)?, None),
             None => self.judged(&suite)?,
         };
-        let text = if self.ktap {
-            report::ktap(&report).trim_end().to_string()
+        if self.ktap {
+            print(report::ktap(&report).trim_end())?;
+        } else if io::stdout().is_terminal() {
+            screen::show(&suite, &report)?;
         } else {
-            report::markdown(&suite, &report)
-        };
-        print(&text)?;
+            print(&report::markdown(&suite, &report))?;
+        }
         if let Some(file) = &self.html {
             write_new(file, &report::html(&suite, &report)).context("--html")?;
         }

@@ -1,12 +1,15 @@
 //! The rows of a result: of a folder, of a folder of folders, or of a file.
 
-use crate::record::Row;
+use crate::columns::{self, Column, columns};
+use crate::record::{ROW_SCHEMA, Row};
 use crate::summary::label;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use thiserror::Error;
 
 /// The longest line of a file of rows, bytes.
@@ -57,7 +60,7 @@ fn files(from: &Path) -> Result<Vec<PathBuf>, ReadError> {
 /// # Errors
 /// If a file cannot be read, a line is no row, or a run is there twice.
 pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
-    let mut rows = Vec::new();
+    let mut all = Vec::new();
     for file in files(from)? {
         let name = file.display().to_string();
         let mut reader = BufReader::new(File::open(&file).map_err(|e| at(&name, e))?);
@@ -69,21 +72,58 @@ pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
             if read.map_err(|e| at(place(), e))? == 0 {
                 break;
             }
-            let row: Row = serde_json::from_slice(&line).map_err(|e| {
+            let row = row_of(&line).map_err(|e| {
                 at(place(), format!("expected a row of slowstart of at most {LONGEST} bytes: {e}"))
             })?;
-            rows.push(row);
-            if rows.len() > MOST_ROWS {
-                let expected = "`slowstart sweep` compares that many";
-                return Err(at(&name, format!("found more than {MOST_ROWS} rows; {expected}")));
+            all.push(row);
+            if all.len() > MOST_ROWS {
+                return Err(at(
+                    &name,
+                    format!("found more than {MOST_ROWS} rows, expected at most that many"),
+                ));
             }
         }
     }
+    checked(&from.display().to_string(), all)
+}
+
+/// Checks the rows of a result that was read elsewhere, under its name.
+///
+/// # Errors
+/// If there are none, or a run is there twice.
+pub fn checked(name: &str, rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
     if rows.is_empty() {
-        return Err(at(from.display(), "found no rows"));
+        return Err(at(name, "found no rows"));
     }
-    once(&rows).map_err(|e| at(from.display(), e))?;
+    once(&rows).map_err(|e| at(name, e))?;
     Ok(rows)
+}
+
+/// The row of a line as `compare --json` or `sweep query --json` prints it.
+fn row_of(line: &[u8]) -> Result<Row, serde_json::Error> {
+    match serde_json::from_slice(line)? {
+        Value::Object(flat) if flat.get("params").is_some_and(Value::is_string) => of_sweep(&flat),
+        row => serde_json::from_value(row),
+    }
+}
+
+/// The row of a run of a sweep. What its axes set that its path does not show becomes part of the path's name.
+///
+/// # Errors
+/// If a column that rows have is missing or of another kind.
+pub fn of_sweep(flat: &Map<String, Value>) -> Result<Row, serde_json::Error> {
+    static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| columns(ROW_SCHEMA));
+    let mut row: Row = serde_json::from_value(columns::row(&COLUMNS, flat)?)?;
+    for (name, value) in flat {
+        let Some(axis) = name.strip_prefix("axis_").filter(|a| !a.contains(':') && *a != "path") else {
+            continue;
+        };
+        if !value.is_null() && !row.path.split(' ').any(|key| key.starts_with(&format!("{axis}="))) {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            row.path += &format!(" {axis}={value}");
+        }
+    }
+    Ok(row)
 }
 
 /// Fails if a run is there twice: two results are never taken together silently.

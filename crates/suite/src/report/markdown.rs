@@ -33,6 +33,9 @@ fn cell(report: &Report, section: &str, startup: &str) -> String {
     text
 }
 
+/// The title of what a suite does not show, which ends a report.
+pub const NOT_SHOWN: &str = "Not shown by this suite:";
+
 /// More startups than this are the lines of the table, and sections its columns.
 const COLUMNS: usize = 8;
 
@@ -159,7 +162,7 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
         out.push_str(if i == 0 { "\nNotes:\n\n" } else { "" });
         let _ = writeln!(out, "- {note}");
     }
-    out.push_str("\nNot shown by this suite:\n\n");
+    let _ = write!(out, "\n{NOT_SHOWN}\n\n");
     for g in &suite.gaps {
         let _ =
             writeln!(out, "- RFC 9743 section {} ({}): {}", g.section, title_of(g.section.as_str()), g.why);

@@ -9,7 +9,7 @@ use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 pub use html::html;
 pub use ktap::ktap;
-pub use markdown::markdown;
+pub use markdown::{NOT_SHOWN, markdown};
 use std::collections::BTreeSet;
 
 /// Returns a number for people.
@@ -49,7 +49,7 @@ fn value_and_limit(e: &Entry) -> (String, String) {
 }
 
 /// The verdict on each startup, a sentence each.
-fn sentences(report: &Report) -> Vec<String> {
+pub fn sentences(report: &Report) -> Vec<String> {
     let of = |s: &String| {
         let own = || report.entries.iter().filter(|e| e.startup == *s);
         let count = |v: Verdict| report.count(s, v);
