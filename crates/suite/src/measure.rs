@@ -67,7 +67,11 @@ impl Measure {
 
 /// The values of a run; what was not observed has none.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Observed([Option<f64>; Measure::ALL.len()]);
+pub struct Observed {
+    values: [Option<f64>; Measure::ALL.len()],
+    /// True if the controller broke a rule, after which the run ended: it has no values.
+    pub broken: bool,
+}
 
 impl Observed {
     /// What an engine observed.
@@ -76,7 +80,10 @@ impl Observed {
         let count = |n: Option<u64>| n.map(|n| n as f64);
         let seconds = |t: Option<Span>| t.map(Span::as_secs_f64);
         let others = m.others.as_ref();
-        let mut all = Self::default();
+        let mut all = Self { broken: m.broken.is_some(), ..Self::default() };
+        if all.broken {
+            return all;
+        }
         all.set(Measure::Completion, row.size_bytes.map(|_| seconds(m.completed).unwrap_or(f64::INFINITY)));
         all.set(Measure::Lost, count(m.lost));
         all.set(Measure::StartupLost, count(m.startup_lost));
@@ -92,19 +99,19 @@ impl Observed {
 
     /// The value of a measure.
     pub const fn get(&self, m: Measure) -> Option<f64> {
-        self.0[m as usize]
+        self.values[m as usize]
     }
 
     /// These values, and those of `other` where they have none.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
-        self.0.iter_mut().zip(other.0).for_each(|(value, other)| *value = value.or(other));
+        self.values.iter_mut().zip(other.values).for_each(|(value, other)| *value = value.or(other));
         self
     }
 
     /// Sets the value of a measure.
     pub const fn set(&mut self, m: Measure, value: Option<f64>) {
-        self.0[m as usize] = value;
+        self.values[m as usize] = value;
     }
 }
 

@@ -6,7 +6,7 @@ use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::{Engine, EngineError, Watched, run_jobs};
-use slowstart_study::measured::INVALID;
+use slowstart_study::measured::{BROKEN, INVALID};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
@@ -62,6 +62,9 @@ pub struct Entry {
     /// Runs in which the transfer never completed and that of slow start did. They show no other value.
     #[serde(default)]
     pub never: u32,
+    /// Runs in which the controller broke a rule, which is enough not to meet a criterion. They show no value.
+    #[serde(default)]
+    pub broken: u32,
     /// What `hystart`, today's default, has: the median; null if nothing was observed.
     #[serde(default)]
     pub default_value: Option<f64>,
@@ -152,7 +155,7 @@ impl Report {
 /// scenario before it runs. When `stop` is true, the scenarios that are not finished are left out.
 ///
 /// # Errors
-/// If a startup or the avoidance is unknown, a run fails, or a controller in a library breaks a rule.
+/// If a startup or the avoidance is unknown, or a run fails.
 pub fn run(
     suite: &Suite,
     settings: &Settings,
@@ -195,21 +198,24 @@ pub fn run(
             entries => entries?,
         };
         report.entries.extend(entries);
-        if tally.invalid > 0 {
-            let Tally { runs, invalid } = tally;
+        let Tally { runs, invalid, broken } = tally;
+        if invalid > 0 {
             report.notes.push(format!("{}, {invalid} of {runs} runs: {INVALID}", scenario.name));
         }
+        report.notes.extend(broken.map(|why| format!("{}, {why}", scenario.name)));
     }
     Ok(report)
 }
 
 /// How many runs there were.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// All runs, those of the references included.
     pub runs: u32,
     /// Those in which the emulator of a path was too late.
     pub invalid: u32,
+    /// The startup whose controller broke a rule, the first time, and how.
+    pub broken: Option<String>,
 }
 
 /// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them.
@@ -362,8 +368,8 @@ fn observed(
     };
     run_jobs(engine, &jobs, run, |outcome| {
         let outcome = outcome?;
-        if let Some(why) = outcome.measured.broken {
-            return Err(EngineError::Failed(why.into()));
+        if let (None, Some(why)) = (&tally.broken, &outcome.measured.broken) {
+            tally.broken = Some(format!("{}: {BROKEN}: {why}", outcome.row.startup));
         }
         let invalid = outcome.row.caveats.iter().any(|c| c == INVALID);
         tally.runs += 1;
@@ -371,7 +377,7 @@ fn observed(
         // A run that is invalid shows nothing.
         let seen = if invalid { Observed::default() } else { Observed::of(&outcome) };
         all[outcome.job.contender].push(seen);
-        Ok(())
+        Ok::<(), EngineError>(())
     })?;
     let none = Vec::new();
     Ok((0..all.len()).map(|i| if wanted[i] { &all[same(i)] } else { &none }.clone()).collect())
@@ -394,6 +400,7 @@ fn entry(
         completes(&ours[run]) == Some(false) && of(Reference::Standard, run).and_then(completes) == Some(true)
     };
     let never = (0..ours.len()).filter(|run| stalls(*run)).count() as u32;
+    let broken = ours.iter().filter(|o| o.broken).count() as u32;
     // A transfer that stalls loses few packets: that is no merit.
     let value =
         |run: usize| ours[run].get(c.measure).filter(|_| c.measure == Measure::Completion || !stalls(run));
@@ -408,6 +415,9 @@ fn entry(
         let mut j = judge(&pairs, c.at_least);
         if never > 0 && j.verdict == Verdict::Meets {
             j.verdict = Verdict::Undecided;
+        }
+        if broken > 0 {
+            j.verdict = Verdict::DoesNotMeet;
         }
         j
     };
@@ -429,6 +439,7 @@ fn entry(
         runs_to_decide: j.runs_to_decide,
         values: values.iter().map(|v| v.filter(|v| v.is_finite())).collect(),
         never,
+        broken,
         default_value: median(&default).map(|m| m.mid),
         against_default: relative.map(|(factor, _)| judged(Some((factor, Reference::HyStart))).verdict),
     }

@@ -16,7 +16,13 @@ fn measured(e: &Entry) -> String {
         format!(", excess {} to {}", number(Some(low)), number(Some(high)))
     });
     let never = if e.never > 0 { format!(", {} never completed", e.never) } else { String::new() };
-    format!("value {}, limit {}, {} runs{excess}{never}", number(e.value), number(e.limit), e.values.len())
+    let broken = if e.broken > 0 { format!(", {} broke a rule", e.broken) } else { String::new() };
+    format!(
+        "value {}, limit {}, {} runs{excess}{never}{broken}",
+        number(e.value),
+        number(e.limit),
+        e.values.len()
+    )
 }
 
 /// Returns the report as KTAP: a test for each criterion of each startup. What the runs leave open, what was not

@@ -11,6 +11,7 @@ pub use html::html;
 pub use ktap::ktap;
 pub use markdown::{NOT_SHOWN, markdown};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 /// Returns a number for people.
 fn number(v: Option<f64>) -> String {
@@ -25,7 +26,7 @@ fn number(v: Option<f64>) -> String {
 /// A value and its limit for people: with as many decimals as show on which side of the limit it is.
 fn value_and_limit(e: &Entry) -> (String, String) {
     if let (Some(v), Some(l)) = (e.value, e.limit)
-        && e.never == 0
+        && e.never + e.broken == 0
     {
         let differ = |places: &usize| {
             let [v, l] = [v, l].map(|x| format!("{x:.places$}"));
@@ -41,10 +42,12 @@ fn value_and_limit(e: &Entry) -> (String, String) {
         let places = (3..=12).find(differ).unwrap_or(12);
         return (format!("{v:.places$}"), format!("{l:.places$}"));
     }
-    let value = match e.never {
-        0 => number(e.value),
-        n => format!("{}; never completes in {n} of {} runs", number(e.value), e.values.len()),
-    };
+    let mut value = number(e.value);
+    for (n, what) in [(e.never, "never completes"), (e.broken, "breaks a rule")] {
+        if n > 0 {
+            let _ = write!(value, "; {what} in {n} of {} runs", e.values.len());
+        }
+    }
     (value, number(e.limit))
 }
 
@@ -53,7 +56,10 @@ pub fn sentences(report: &Report) -> Vec<String> {
     let of = |s: &String| {
         let own = || report.entries.iter().filter(|e| e.startup == *s);
         let count = |v: Verdict| report.count(s, v);
-        let never = own().filter(|e| e.never > 0).map(|e| e.scenario.as_str()).collect::<BTreeSet<_>>().len();
+        let scenarios = |of: fn(&&Entry) -> bool| {
+            own().filter(of).map(|e| e.scenario.as_str()).collect::<BTreeSet<_>>().len()
+        };
+        let (never, broken) = (scenarios(|e| e.never > 0), scenarios(|e| e.broken > 0));
         let worse = own().filter(|e| e.is_worse_than_default()).count();
         let mut parts = vec![format!("{s} meets {} of {} criteria", count(Verdict::Meets), own().count())];
         for (n, what) in [
@@ -67,6 +73,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
             format!("{worse} met only against slow start, and worse than today's default (hystart)")
         }));
         parts.extend((never > 0).then(|| format!("in {never} scenarios some transfers never complete")));
+        parts.extend((broken > 0).then(|| format!("in {broken} scenarios it breaks a rule")));
         parts.join("; ") + "."
     };
     report.startups.iter().map(of).collect()
@@ -109,6 +116,7 @@ mod tests {
             runs_to_decide: None,
             values: vec![Some(value); 6],
             never: 0,
+            broken: 0,
             default_value: None,
             against_default: None,
         }
