@@ -92,6 +92,7 @@ def compare(
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
+    harm: bool = False,
 ) -> Comparison: ...
 @overload
 def compare(
@@ -113,6 +114,7 @@ def compare(
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
+    harm: bool = False,
 ) -> list[Comparison]: ...
 def compare(
     path: str | list[str] | tuple[str, ...],
@@ -133,6 +135,7 @@ def compare(
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
+    harm: bool = False,
 ) -> Comparison | list[Comparison]:
     """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
 
@@ -141,7 +144,8 @@ def compare(
     ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
     the registry without it. ``runs`` to ``engine`` are the keys of a study file: ``engine="quic:quinn"`` runs a QUIC stack.
     The verdict compares with ``baseline``, by default what the engine runs by default, and takes differences below ``margin``
-    percent for none. Without ``samples`` the result has rows only.
+    percent for none. Without ``samples`` the result has rows only. With ``harm``, what a CUBIC flow beside each startup
+    gets is measured, too (a startup in Python has no such rows).
 
     >>> compare("rate=20Mbit rtt=40ms", startups=["standard"], runs=1, size="500kB").rows["run"]
     [0]
@@ -174,6 +178,7 @@ def compare(
             margin=margin,
             progress=told,
             samples=samples,
+            harm=harm,
         )
 
     try:
@@ -192,9 +197,10 @@ def run(
     margin: float = 3,
     progress: bool = False,
     samples: bool = True,
+    harm: bool = False,
 ) -> Comparison:
-    """Runs a study file, or a study as TOML text. ``startups``, ``against`` and ``engine`` go before its keys; ``baseline``
-    and ``margin`` are those of ``compare``.
+    """Runs a study file, or a study as TOML text. ``startups``, ``against`` and ``engine`` go before its keys; ``baseline``,
+    ``margin`` and ``harm`` are those of ``compare``.
 
     >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
     ['late']
@@ -210,6 +216,7 @@ def run(
             margin=margin,
             progress=told,
             samples=samples,
+            harm=harm,
         )
     finally:
         end()

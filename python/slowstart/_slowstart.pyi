@@ -37,6 +37,8 @@ class Comparison:
     @property
     def intervals(self) -> Table: ...
     @property
+    def harm(self) -> Table: ...
+    @property
     def differences(self) -> Table: ...
     def html(self) -> str: ...
     def __len__(self) -> int: ...
@@ -254,6 +256,7 @@ def compare(
     margin: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     samples: bool = True,
+    harm: bool = False,
 ) -> Comparison: ...
 def run(
     study: str,
@@ -265,6 +268,7 @@ def run(
     margin: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     samples: bool = True,
+    harm: bool = False,
 ) -> Comparison: ...
 def league(
     startups: Sequence[str | type] | None = None,

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use slowstart_report::study::{middle, sampling, shown_run};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::{Engine, EngineError, Watched, run_jobs};
+use slowstart_study::harm;
 use slowstart_study::record::Row;
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Study, StudyText, check_rows};
@@ -29,7 +30,7 @@ pub(crate) fn engine_for(
 
 /// Compares startups over a path. Each keyword is a key of a study file.
 #[pyfunction]
-#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, engine=None, baseline=None, margin=None, progress=None, samples=true))]
+#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, engine=None, baseline=None, margin=None, progress=None, samples=true, harm=false))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -50,6 +51,7 @@ pub(crate) fn compare(
     margin: Option<f64>,
     progress: Option<Py<PyAny>>,
     samples: bool,
+    harm: bool,
 ) -> PyResult<Comparison> {
     let (classes, startups, against) = Classes::read(startups, against)?;
     let text = StudyText {
@@ -73,12 +75,12 @@ pub(crate) fn compare(
     let labels: Vec<&str> = study.contenders.iter().map(|c| c.label.as_str()).collect();
     let call = format!("slowstart.compare({:?}, startups={labels:?}, runs={})", text.path, study.runs);
     let judged = Judged::new(baseline, margin);
-    computed(py, &*engine, &classes, study, call, judged, progress.as_ref(), samples)
+    computed(py, &*engine, &classes, study, call, judged, progress.as_ref(), samples, harm)
 }
 
 /// Runs a study file, or a study in TOML (a text with a line break). `engine` goes before its key `engine`.
 #[pyfunction]
-#[pyo3(signature = (study, *, startups=None, against=None, engine=None, baseline=None, margin=None, progress=None, samples=true))]
+#[pyo3(signature = (study, *, startups=None, against=None, engine=None, baseline=None, margin=None, progress=None, samples=true, harm=false))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn run(
     py: Python<'_>,
@@ -90,6 +92,7 @@ pub(crate) fn run(
     margin: Option<f64>,
     progress: Option<Py<PyAny>>,
     samples: bool,
+    harm: bool,
 ) -> PyResult<Comparison> {
     let (text, root) = if study.contains('\n') {
         (StudyText::read(study), None)
@@ -104,7 +107,7 @@ pub(crate) fn run(
     let engine = engine_for(engine, &text, &classes).map_err(bad)?;
     let checked = engine.study(&text, root).map_err(bad)?;
     let (judged, call) = (Judged::new(baseline, margin), format!("slowstart.run({study:?})"));
-    computed(py, &*engine, &classes, checked, call, judged, progress.as_ref(), samples)
+    computed(py, &*engine, &classes, checked, call, judged, progress.as_ref(), samples, harm)
 }
 
 /// Handles Ctrl-C, then calls `progress` with the number of finished runs and that of all.
@@ -124,8 +127,12 @@ fn computed(
     judged: Judged,
     progress: Option<&Py<PyAny>>,
     samples: bool,
+    harm: bool,
 ) -> PyResult<Comparison> {
     check_rows([&study]).map_err(bad)?;
+    if let Some(why) = harm::unable(engine.name(), &study).filter(|_| harm) {
+        return Err(bad(format!("harm: {}: {why}", study.path.name)));
+    }
     judged.check(&study).map_err(bad)?;
     let jobs = study.jobs();
     let mut rows: Vec<Row> = Vec::with_capacity(jobs.len());
@@ -139,6 +146,10 @@ fn computed(
         rows.push(outcome.row);
         report(py, progress, rows.len(), jobs.len())
     })?;
+    let harm = match harm::alone_s(&rows, &judged.terms()).filter(|_| harm) {
+        Some(alone) => py.detach(|| harm::measure(&study, alone)),
+        None => Vec::new(),
+    };
     let mut median = Vec::new();
     if samples {
         // The run with the baseline's median time, of each startup, once more with samples.
@@ -158,14 +169,14 @@ fn computed(
                 let index = job.contender * runs + job.run as usize;
                 median.push((index, std::mem::take(&mut kept[index])));
             }
-            return Ok(Comparison { study, call, judged, rows, median });
+            return Ok(Comparison { study, call, judged, rows, median, harm });
         }
         each(py, engine, classes, &study, &chosen, |py, outcome| {
             median.push((outcome.job.contender * runs + outcome.job.run as usize, outcome.trace));
             report(py, progress, rows.len(), jobs.len())
         })?;
     }
-    Ok(Comparison { study, call, judged, rows, median })
+    Ok(Comparison { study, call, judged, rows, median, harm })
 }
 
 /// Runs jobs, those of native startups on all processors without the interpreter, those of startups in Python

@@ -163,3 +163,19 @@ def test_the_names_of_exits():
     assert {"loss", "delay", "rate-flat"} <= set(slowstart.EXITS)
     for name in slowstart.EXITS:
         slowstart.Step(exit=name)
+
+
+def test_what_others_get_is_data(tmp_path):
+    """A CUBIC flow beside each startup, and the goodput of the flows that were there before, second by second."""
+    path, startups = "rate=10Mbit rtt=40ms queue=1bdp", ["standard", "hystart"]
+    result = slowstart.compare(path, startups=startups, runs=6, size="2MB", samples=False, harm=True)
+    harm = result.harm.to_dict()
+    assert harm["startup"] == startups * 6 and sorted(set(harm["run"])) == list(range(6))
+    assert all(0 < got <= 110 for got in harm["got_percent"])
+    assert len(slowstart.compare(path, startups=startups, runs=2, size="100kB", samples=False).harm) == 0
+    with pytest.raises(ValueError, match="harm: .*other flows already"):
+        slowstart.compare(path, startups=startups, runs=2, against=["cubic@-5s"], harm=True)
+    rows = slowstart.compare(path, startups=startups, runs=1, size="5MB", samples=False, against=["cubic@-9s"]).rows
+    for row in zip(rows["others_seconds_bps"], rows["others_goodput_bps"], rows["others_goodput_before_bps"], strict=True):
+        seconds = json.loads(row[0])
+        assert len(seconds) > 3 and row[1] == pytest.approx(sum(seconds) / len(seconds)) and row[2] > row[1]

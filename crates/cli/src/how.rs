@@ -19,7 +19,6 @@ use slowstart_study::record::Row;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{self, Study};
 use slowstart_study::split;
-use slowstart_study::summary::Measure;
 use slowstart_study::verdict::verdict;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -162,7 +161,7 @@ impl How {
 
     /// Fails if there is no such baseline, or if the harm that was asked for cannot be measured.
     pub(crate) fn check(&self, engine: &dyn Engine, study: &Study) -> Result<()> {
-        if let Some(why) = unmeasured(engine, study).filter(|_| self.harm) {
+        if let Some(why) = harm::unable(engine.name(), study).filter(|_| self.harm) {
             bail!("--harm: {}: {why}", study.path.name);
         }
         self.terms(&[]).check(study).map_err(|why| anyhow!("--baseline: {why}"))
@@ -171,20 +170,17 @@ impl How {
     /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little;
     /// nothing for a study that is not finished.
     pub(crate) fn measure_harm(&self, engine: &dyn Engine, study: &Study, rows: &[Row]) -> Vec<Harm> {
-        if unmeasured(engine, study).is_some()
+        if harm::unable(engine.name(), study).is_some()
             || study.contenders.len() < 2
             || rows.len() < study.jobs().len()
         {
             return Vec::new();
         }
-        let decision = Decision::new(rows, &self.terms(&[]));
-        let alone = decision.baseline().and_then(|b| {
-            b.summary.of_all_runs(Measure::Time10MB).or_else(|| b.summary.of_all_runs(Measure::Completion))
-        });
-        let Some(alone) = alone.filter(|a| self.harm || harm::is_affordable(study, a.mid)) else {
+        let alone = harm::alone_s(rows, &self.terms(&[]));
+        let Some(alone) = alone.filter(|a| self.harm || harm::is_affordable(study, *a)) else {
             return Vec::new();
         };
-        harm::measure(study, alone.mid)
+        harm::measure(study, alone)
     }
 
     /// Runs a study and shows it.
@@ -330,6 +326,9 @@ impl How {
                 "splits.jsonl",
                 splits.iter().map(|(startup, split)| WhatDecides { startup, split }),
             )?;
+            if !harm.is_empty() {
+                folder.lines("harm.jsonl", harm.iter())?;
+            }
             for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
                 record(engine, folder, study, d, Forms { pcap: self.pcap, qlog: self.qlog })?;
             }
@@ -368,15 +367,6 @@ impl How {
         }
         print("")?;
         output::print_verdict(&printable(&verdict(&decision)))
-    }
-}
-
-/// Why what a startup does to another flow is not measured.
-fn unmeasured(engine: &dyn Engine, study: &Study) -> Option<&'static str> {
-    if engine.name() == slowstart_study::measured::SIMULATOR {
-        harm::unable(study)
-    } else {
-        Some("only the simulator measures it")
     }
 }
 

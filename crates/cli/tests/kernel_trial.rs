@@ -469,7 +469,9 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     assert!(plausible(used[search], 40, 0.5), "{used:?}");
     let rows = rows(&out);
     let of = |arm: &str| rows.iter().filter(|r| r["arm"] == arm).count();
-    assert_eq!((rows.len(), of("cubic"), of("search")), (40, used["cubic"], used[search]));
+    let found = (rows.len(), of("cubic"), of("search"));
+    let told = || fs::read_to_string(out.join("result.json")).unwrap_or_default() + &said;
+    assert_eq!(found, (40, used["cubic"], used[search]), "{}", told());
     conform(&fs::read_to_string(out.join("connections.jsonl")).expect("written"), CONNECTION_SCHEMA);
     let result: Value =
         serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");

@@ -8,6 +8,7 @@ use slowstart_league::game::{GAME_SCHEMA, GameRow};
 use slowstart_replay::fit::{self, FIT_SCHEMA};
 use slowstart_replay::transfer::{self, TRANSFER_SCHEMA, Transfer};
 use slowstart_study::columns::{Kind, columns};
+use slowstart_study::diff::{LINE_SCHEMA, Line};
 use slowstart_study::record::{
     EVENT_SCHEMA, EventRow, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Sample as SampleOfRun,
 };
@@ -43,6 +44,7 @@ fn the_schemas_are_those_of_the_types() {
     hold(&text::<Row>("row", fields::<Row>()), &crates.join("study/schema/row.json"));
     hold(&sample, &crates.join("study/schema/sample.json"));
     hold(&event, &crates.join("study/schema/event.json"));
+    hold(&text::<Line>("diff", &[]), &crates.join("study/schema/diff.json"));
     hold(&text::<Transfer>("transfer", fields::<Transfer>()), &crates.join("replay/schema/transfer.json"));
     hold(&text::<transfer::Sample>("replay-sample", &[]), &crates.join("replay/schema/sample.json"));
     hold(&text::<fit::Row<'_>>("fit", &[]), &crates.join("replay/schema/fit.json"));
@@ -140,6 +142,22 @@ fn a_report_of_the_suite_conforms() {
     let report = std::fs::read_to_string(&file).expect("a report");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(conform(&report.to_string(), REPORT_SCHEMA), properties(REPORT_SCHEMA));
+}
+
+#[test]
+fn lines_of_diff_conform() {
+    let dir = folder("rows-diff");
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let rows = |name: &str, startups: &str| {
+        let args = ["compare", "dsl", "--size", "100kB", "--runs", "6", "--json", "--startup", startups];
+        let file = dir.join(name);
+        std::fs::write(&file, slowstart(&args)).expect("a file");
+        file.to_str().expect("UTF-8").to_string()
+    };
+    let (a, b) = (rows("a.jsonl", "standard"), rows("b.jsonl", "standard,search"));
+    let lines = slowstart(&["diff", &a, &b, "--json"]);
+    assert_eq!(conform(&lines, LINE_SCHEMA), properties(LINE_SCHEMA));
+    assert_eq!(lines.lines().count(), 2);
 }
 
 /// A schema refuses what it does not describe: a field that is missing, one of another type, one that is not

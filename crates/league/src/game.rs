@@ -32,6 +32,9 @@ pub struct GameRow {
     pub drawn_from: u64,
     /// The version that computed it.
     pub version: String,
+    /// The commit of the program that computed it; null if it was not built in a checkout or is not the command.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// The name of the population that the case is drawn from.
     pub population: String,
     /// The number of the case in it.
@@ -233,6 +236,7 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
         league: SCHEMA,
         drawn_from: case.drawn_from,
         version: row.version,
+        commit: row.commit,
         population: case.population.clone(),
         case: case.number,
         seed: case.seed,

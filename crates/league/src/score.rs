@@ -237,6 +237,7 @@ pub(crate) mod tests {
         GameRow {
             league: crate::game::SCHEMA,
             drawn_from: 1,
+            commit: None,
             version: "0.1.0".into(),
             population: "random".into(),
             case,

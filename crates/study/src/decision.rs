@@ -14,6 +14,7 @@ use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
 use crate::summary::{Measure, Summary, label_of, summarise};
+use serde::Serialize;
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,10 @@ pub const LOSS_MARGIN: f64 = 10.0;
 /// Differences of the share that another flow got below so many points are none.
 pub const HARM_MARGIN: f64 = 3.0;
 /// What is measured about a startup in one run, beyond its row: the harm to another flow.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Harm {
     /// The label of the startup, from [`crate::summary::label`].
+    #[serde(rename = "startup")]
     pub label: String,
     /// The number of the run.
     pub run: u32,

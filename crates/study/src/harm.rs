@@ -5,10 +5,13 @@
 //! The flow is simulated once a run up to the moment at which the newcomer begins; from there it goes on with
 //! each startup, and alone.
 
-use crate::decision::Harm;
+use crate::columns::{Column, Kind};
+use crate::decision::{Decision, Harm, Terms};
+use crate::measured::SIMULATOR;
+use crate::record::Row;
 use crate::run::in_order;
 use crate::scenario::{Contender, Study};
-use crate::summary::label_of;
+use crate::summary::{Measure, label_of};
 use slowstart::registry::Algorithm;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app;
@@ -26,9 +29,11 @@ const BEFORE: (Span, Span) = (Span::secs(10), Span::secs(60));
 /// Most packets of the path that are worth waiting for, over all runs: some seconds of work.
 const AFFORDABLE: f64 = 12e6;
 
-/// Why a study has no such measurement.
-pub fn unable(study: &Study) -> Option<&'static str> {
-    if study.path.proxy().is_some() {
+/// Why a study that this engine runs has no such measurement.
+pub fn unable(engine: &str, study: &Study) -> Option<&'static str> {
+    if engine != SIMULATOR {
+        Some("only the simulator measures it")
+    } else if study.path.proxy().is_some() {
         Some("the proxy of this path carries one connection")
     } else if !study.against.is_empty() {
         Some("--against has other flows already")
@@ -37,6 +42,29 @@ pub fn unable(study: &Study) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// The time for which both are observed: the median time that the baseline of `rows` needs alone, for 10 MB if it
+/// transfers as much. `None` if in most runs it never completes.
+pub fn alone_s(rows: &[Row], terms: &Terms<'_>) -> Option<f64> {
+    let decision = Decision::new(rows, terms);
+    let baseline = &decision.baseline()?.summary;
+    let alone =
+        baseline.of_all_runs(Measure::Time10MB).or_else(|| baseline.of_all_runs(Measure::Completion))?;
+    Some(alone.mid)
+}
+
+/// The columns of these measurements as JSON.
+pub fn columns() -> Vec<Column> {
+    vec![
+        Column::new("startup", Kind::Text, "Its label."),
+        Column::new("run", Kind::Integer, "The number of the run."),
+        Column::new(
+            "got_percent",
+            Kind::Number,
+            "What the CUBIC flow beside it got, in percent of what it got in the same time alone.",
+        ),
+    ]
 }
 
 /// How long the CUBIC flow is there before the newcomer.

@@ -145,10 +145,38 @@ pub struct ExitRow {
 pub struct Others {
     /// Packets of theirs the network dropped while the flow was there.
     pub lost_packets: u64,
-    /// How far their goodput fell, as a share: the lowest second with it against the mean before it.
+    /// How far their goodput fell, as a share: the lowest second with it against the mean before it. On a path on
+    /// which they have bad seconds of their own, or still grow, it shows little: `goodput_bps` does not saturate.
     pub goodput_dip: Option<f64>,
+    /// The goodput of all of them together in the five seconds before it, as far as they were there.
+    #[serde(default)]
+    pub goodput_before_bps: Option<f64>,
+    /// The same while the flow was there, over its whole seconds.
+    #[serde(default)]
+    pub goodput_bps: Option<f64>,
+    /// The same of each of these seconds.
+    #[serde(default)]
+    pub seconds_bps: Vec<f64>,
     /// The 99th percentile of their one-way delay above its least, while the flow was there.
     pub delay_p99_s: Option<f64>,
+}
+
+impl Others {
+    /// What the flows had together, in bytes: in up to five seconds before the studied flow, and in each whole
+    /// second while it was there.
+    pub fn new(lost_packets: u64, before: &[f64], during: &[f64], delay_p99_s: Option<f64>) -> Self {
+        let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+        let had = mean(before).filter(|m| *m > 0.0);
+        let lowest = during.iter().copied().min_by(f64::total_cmp);
+        Self {
+            lost_packets,
+            goodput_dip: had.zip(lowest).map(|(had, lowest)| ((had - lowest) / had).max(0.0)),
+            goodput_before_bps: mean(before).map(|m| 8.0 * m),
+            goodput_bps: mean(during).map(|m| 8.0 * m),
+            seconds_bps: during.iter().map(|b| 8.0 * b).collect(),
+            delay_p99_s,
+        }
+    }
 }
 
 /// The marks (CE) of a flow whose ends use ECN.
@@ -200,7 +228,7 @@ pub struct Row {
     /// The version that computed it.
     pub version: String,
     /// The commit of the program that computed it, with `modified` after it if the checkout had changes; null if it
-    /// was not built in a checkout, or is not the command.
+    /// was not built in a checkout or is not the command, and in stores of sweeps, whose bytes do not depend on it.
     #[serde(default)]
     pub commit: Option<String>,
     /// `sim`, `kernel` or `quic`.

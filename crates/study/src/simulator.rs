@@ -75,15 +75,10 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
         Some(sum)
     };
     let before: Vec<f64> = (1..=5).filter_map(|s| second(start - Span::secs(s))).collect();
-    let mean = before.iter().sum::<f64>() / before.len().max(1) as f64;
     let lasted = engine.now().since(start).0 / 1_000_000_000;
-    let lowest = (0..lasted).filter_map(|s| second(start + Span::secs(s))).min_by(f64::total_cmp);
+    let during: Vec<f64> = (0..lasted).filter_map(|s| second(start + Span::secs(s))).collect();
     let delay = first.truth.impact.as_ref().and_then(|w| w.quantile(990));
-    Some(Others {
-        lost_packets,
-        goodput_dip: lowest.filter(|_| mean > 0.0).map(|l| ((mean - l) / mean).max(0.0)),
-        delay_p99_s: delay.map(Span::as_secs_f64),
-    })
+    Some(Others::new(lost_packets, &before, &during, delay.map(Span::as_secs_f64)))
 }
 
 /// What a browser waited for.

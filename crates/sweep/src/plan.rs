@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use slowstart_study::axis::{self, AxisError};
 use slowstart_study::columns::{Column, Kind, columns};
 use slowstart_study::engines::{Engine, EngineError, Watched};
-use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA};
+use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA, Row};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
 use std::collections::{BTreeMap, BTreeSet};
@@ -464,7 +464,9 @@ impl Plan {
                 axes.insert(name.to_string(), axis::value(&value).map_or_else(|| json!(value), |x| json!(x)));
             }
         }
-        let line = Line { key: format!("{:032x}", run.key), axis: axes, row: &outcome.row };
+        // Whichever program computes a row, a store has the same bytes.
+        let row = Row { commit: None, ..outcome.row };
+        let line = Line { key: format!("{:032x}", run.key), axis: axes, row: &row };
         Ok(serde_json::to_string(&line).expect("a row is plain data"))
     }
 
@@ -494,7 +496,7 @@ struct Line<'a> {
     key: String,
     axis: serde_json::Map<String, Value>,
     #[serde(flatten)]
-    row: &'a slowstart_study::record::Row,
+    row: &'a Row,
 }
 
 /// The columns of a part with these axes.

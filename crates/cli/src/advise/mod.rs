@@ -25,6 +25,7 @@ use slowstart_sim::path::Files;
 use slowstart_study::chosen;
 use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative};
 use slowstart_study::harm;
+use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Param, Row};
 use slowstart_study::scenario::{self, Study, StudyText};
 use slowstart_study::summary::{Measure, Summary, label, label_of};
@@ -245,11 +246,13 @@ impl Advise {
             let decision = Decision::new(&rows, &Terms { baseline: Some(&base), ..Terms::default() });
             decision.baseline().and_then(|s| s.summary.of_all_runs(decision.by)).map_or(0.0, |m| m.mid)
         };
-        let harm = if harm::unable(&study).is_none() && alone > 0.0 && harm::is_affordable(&study, alone) {
-            harm::measure(&study, alone)
-        } else {
-            Vec::new()
-        };
+        let harm =
+            if harm::unable(SIMULATOR, &study).is_none() && alone > 0.0 && harm::is_affordable(&study, alone)
+            {
+                harm::measure(&study, alone)
+            } else {
+                Vec::new()
+            };
         let terms = Terms { baseline: Some(&base), harm: &harm, ..Terms::default() };
         let decision = Decision::new(&rows, &terms);
         let advice = self.advice(recorded, &model, &decision, &base)?;

@@ -62,9 +62,8 @@ fn others(report: &Report, beside: &[[u32; 2]], began: Instant, ended: Instant) 
     };
     let before: Vec<f64> =
         (1..=5).filter(|s| began.0 >= s * SECOND.0).map(|s| second(began - SECOND * s)).collect();
-    let mean = before.iter().sum::<f64>() / before.len().max(1) as f64;
     let lasted = ended.since(began).0 / SECOND.0;
-    let lowest = (0..lasted).map(|s| second(began + SECOND * s)).min_by(f64::total_cmp);
+    let during: Vec<f64> = (0..lasted).map(|s| second(began + SECOND * s)).collect();
     let delays = || {
         data().filter(|p| of(p, &[*first])).filter_map(|p| {
             let due = p.outcome.ok().filter(|due| *due != Instant::NEVER)?;
@@ -74,11 +73,8 @@ fn others(report: &Report, beside: &[[u32; 2]], began: Instant, ended: Instant) 
     let least = delays().map(|d| d.1).min();
     let above: Vec<f64> =
         delays().filter(|d| within(d.0)).filter_map(|d| Some((d.1 - least?).as_secs_f64())).collect();
-    Some(Others {
-        lost_packets: data().filter_map(|p| p.outcome.err()).filter(|d| within(d.at)).count() as u64,
-        goodput_dip: lowest.filter(|_| mean > 0.0).map(|l| ((mean - l) / mean).max(0.0)),
-        delay_p99_s: stats::quantile(&above, 0.99),
-    })
+    let lost = data().filter_map(|p| p.outcome.err()).filter(|d| within(d.at)).count() as u64;
+    Some(Others::new(lost, &before, &during, stats::quantile(&above, 0.99)))
 }
 
 #[cfg(test)]

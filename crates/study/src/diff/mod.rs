@@ -11,6 +11,7 @@ pub use read::{ReadError, checked, of_sweep, rows};
 use serde::Serialize;
 
 /// The rows of a startup over a path in one result.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Serialize)]
 pub struct Side {
     /// Their number.
@@ -28,7 +29,11 @@ impl Side {
     }
 }
 
+/// JSON Schema of a [`Line`].
+pub const LINE_SCHEMA: &str = include_str!("../../schema/diff.json");
+
 /// A startup over a path.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
     /// The path.

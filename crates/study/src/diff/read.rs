@@ -120,7 +120,7 @@ pub fn of_sweep(flat: &Map<String, Value>) -> Result<Row, serde_json::Error> {
         };
         if !value.is_null() && !row.path.split(' ').any(|key| key.starts_with(&format!("{axis}="))) {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            row.path += &format!(" {axis}={value}");
+            row.path.extend([" ", axis, "=", &value]);
         }
     }
     Ok(row)
