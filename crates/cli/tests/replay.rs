@@ -44,7 +44,7 @@ const SHOWN: [(&str, usize); 7] = [
     ("tutorial", 4),
     ("advise", 1),
     ("which-startup", 1),
-    ("operator", 3),
+    ("operator", 2),
     ("add-an-algorithm", 1),
     ("research", 1),
 ];

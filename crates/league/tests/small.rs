@@ -1,4 +1,4 @@
-//! A small league: two cases of each population, four startups. Its figures are in `data/small.md`, for a
+//! A small league: two cases of each population, four startups. Its figures are in `data/small.txt`, for a
 //! reviewer to read when a change of results is meant:
 //! `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
 
@@ -43,7 +43,7 @@ fn tables() -> String {
 
 #[test]
 fn the_small_league_has_its_golden_figures() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small.md");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small.txt");
     let got = tables();
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
         std::fs::write(file, &got).expect("the folder is there");
