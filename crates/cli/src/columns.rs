@@ -11,7 +11,7 @@ use slowstart_study::words::{bytes, delay, number, signed, spread, two_digits};
 /// A column, besides the name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Column {
-    /// One more than the number of startups that are certainly better.
+    /// One more than the number of startups that are better.
     Rank,
     /// Time until the receiver had 10 MB.
     #[value(name = "10mb")]
@@ -33,7 +33,7 @@ pub(crate) enum Column {
     Lost,
     /// The longest wait at the bottleneck.
     Queue,
-    /// What a CUBIC flow beside it got.
+    /// What a CUBIC flow beside it keeps of its goodput.
     Harm,
 }
 

@@ -39,10 +39,10 @@ pub(crate) struct How {
     /// [default: 4000 per run]
     #[arg(long, help_heading = "Output", value_name = "INTERVAL")]
     samples: Option<String>,
-    /// With --out: write the packets of the drawn run of each startup as captures at both ends (pcapng)
+    /// With --out: write the packets of the run in the charts, for each startup, as captures at both ends (pcapng)
     #[arg(long, requires = "out", help_heading = "Output")]
     pcap: bool,
-    /// With --out: write the windows of the drawn run of each startup as qlog
+    /// With --out: write the windows of the run in the charts, for each startup, as qlog
     #[arg(long, requires = "out", help_heading = "Output")]
     qlog: bool,
     /// Write a picture (SVG) of the startups that matter on this path to this file, which must not exist

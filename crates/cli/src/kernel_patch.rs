@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Compare two Linux kernels, such as before and after a patch, over the same paths
 ///
 /// OLD and NEW are kernels that `make uml` built, or any two engines at virtual time (see `slowstart list engines`): `sim` beside
-/// a kernel says where the simulator differs from it. Both meet the same paths with the same random draws. The table is plain
+/// a kernel says where the simulator differs from it. Both meet the same paths with the same random numbers. The table is plain
 /// text, for a cover letter: medians, the paired difference with its 95 % interval, and on how many paths NEW is better, worse
 /// or the same; why slow start ended; and for each path on which windows differ the first acknowledgement after which they do.
 #[derive(Args)]
@@ -40,7 +40,7 @@ pub(crate) struct KernelPatch {
     /// Cases of each population
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cases: u32,
-    /// The seed from which cases are drawn
+    /// The seed of the cases
     #[arg(long, default_value = "1")]
     seed: u64,
     /// Bytes of each transfer

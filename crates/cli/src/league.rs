@@ -39,7 +39,7 @@ const PATIENCE: u32 = 6;
 ///
 /// Every startup meets the same cases: the built-in ensembles and fixed paths, random paths, shallow queues,
 /// paths shared with other flows, several flows of the same startup, limited applications, and receivers that
-/// send few ACKs. The tables show the time to 100 kB, 1 MB and 10 MB over the oracle's, where the startup
+/// send few ACKs. The tables show the time to 100 kB, 1 MB and 10 MB divided by the oracle's, where the startup
 /// left, what it lost, and what it did to others.
 ///
 /// docs/explain/league.md explains populations, oracle and measures.
@@ -58,7 +58,7 @@ pub(crate) struct League {
     /// [default: all]
     #[arg(value_name = "STARTUPS")]
     startups: Vec<String>,
-    /// Seed from which all cases are drawn [default: 1, or that of the baseline]
+    /// Seed of all cases [default: 1, or that of the baseline]
     #[arg(long)]
     seed: Option<u64>,
     /// Cases of each population; the random one has five times as many
@@ -89,7 +89,7 @@ pub(crate) struct League {
     /// Write a page (league.html), the tables (league.md) and the rows (league.jsonl) to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// List the populations with their laws, and run nothing
+    /// List the populations with their distributions, and run nothing
     #[arg(long)]
     list: bool,
     #[command(flatten)]

@@ -328,26 +328,6 @@ fn every_key_of_a_study_is_listed() {
     }
 }
 
-/// The table of the built-in paths is what the command lists.
-#[test]
-fn every_built_in_path_is_listed() {
-    let page = fs::read_to_string(root().join("docs/reference/elements.md")).expect("a document");
-    let out = Command::new(env!("CARGO_BIN_EXE_slowstart"))
-        .args(["list", "paths", "--json"])
-        .output()
-        .expect("it runs");
-    let list = String::from_utf8(out.stdout).expect("text");
-    let values = |key: &str| -> Vec<&str> {
-        let start = format!("      \"{key}\": \"");
-        list.lines().filter_map(|l| l.strip_prefix(start.as_str())?.strip_suffix("\",")).collect()
-    };
-    let (names, abouts) = (values("name"), values("about"));
-    assert!(names.len() > 15 && names.len() == abouts.len(), "{list}");
-    let mut rows: Vec<String> = names.iter().zip(&abouts).map(|(n, a)| format!("| `{n}` | {a} |")).collect();
-    rows.retain(|r| !page.contains(r.as_str()));
-    assert!(rows.is_empty(), "docs/reference/elements.md lacks these rows: {rows:#?}");
-}
-
 /// The reason for a dependency stands beside it: each has a comment above it in its manifest.
 #[test]
 fn each_dependency_has_its_reason() {

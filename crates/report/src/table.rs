@@ -105,13 +105,13 @@ pub fn table(d: &Decision) -> Markup {
                 @if let Some(role) = role(base.summary.rows[0], label) { ", " (role) "," }
                 " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
                 @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs, which decide nothing)" }
-                ". " span class="good" { "Green" } " is certainly better, " span class="bad" { "red" } " certainly worse; below "
+                ". " span class="good" { "Green" } " is better and " span class="bad" { "red" } " worse, at 95 % confidence; below "
                 (number(100.0 * d.margin())) " % counts as none; ? is not shown by this many runs. "
                 b class="front" { "★" } " no other is better in time, losses"
                 @if d.has_harm() { ", delay or harm" } @else { " or delay" } " without being worse in another. "
-                @if d.has_harm() { "A CUBIC flow got: its goodput while the newcomer transfers 10 MB, as a share of its goodput alone; for others the difference in points. " }
+                @if d.has_harm() { "A CUBIC flow got: its goodput while the new flow transfers 10 MB, as a share of its goodput alone; for others the difference in percentage points. " }
             }
-            "Lost: the median; in parentheses the runs that lose more than it tells, or after a ? those whose transfer ended before slow start did, so that losses are not shown. "
+            "Lost: the median; in parentheses the runs that lose more than that, or after a ? those whose transfer ended before slow start did, so that losses are not shown. "
             @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }
             @for class in Class::ALL {
                 @if d.standings.iter().any(|s| s.summary.classes().iter().any(|c| c.0 == class)) {

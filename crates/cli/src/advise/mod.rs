@@ -64,7 +64,7 @@ const ALPHA: f64 = 0.05;
 /// Say which startup would serve the users of recorded connections best
 ///
 /// It also says how sure that is, and what to do next. FILE is anything that
-/// `slowstart replay` reads; captures made at the server tell most. Of a folder,
+/// `slowstart replay` reads; captures made at the server show most. Of a folder,
 /// all files are read. Each transfer that filled its path gives a path; the
 /// startups run over these paths, and are compared with the one in use.
 ///
@@ -519,7 +519,7 @@ fn sure(r: &Recorded) -> Vec<String> {
     )];
     if r.never_full > 0 {
         out.push(format!(
-            "{} show no filled path, so that its rate is not known: what a later exit gains there cannot be told, but by a trial.",
+            "{} did not fill their path, so its rate is not known: only a trial can say what a later exit gains there.",
             number(r.never_full as f64)
         ));
     }

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
 ///
-/// Results are matched by path and startup, and their runs by the random seed. B is worse if it certainly
-/// takes longer, does not complete where A does, or loses more packets or waits longer in the queue in more
-/// runs than the other way round. If no runs have the same seeds, the 95 % intervals of the medians are
-/// compared. Time and goodput: differences below the margin are none. Fewer than six valid runs decide
-/// nothing.
+/// Results are matched by path and startup, and their runs by the random seed. B is worse if it takes longer
+/// (at 95 % confidence), does not complete where A does, or loses more packets or waits longer in the queue
+/// in more runs than the other way round. If no runs have the same seeds, the 95 % intervals of the medians
+/// are compared. A time or goodput that differs by less than the margin counts as equal. Fewer than six valid
+/// runs decide nothing.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart diff before after

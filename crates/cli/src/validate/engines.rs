@@ -17,10 +17,10 @@ use slowstart_study::simulator::Simulator;
 use slowstart_study::words;
 use std::path::{Path, PathBuf};
 
-/// Compare the simulator with the running Linux kernel over 71 cells
+/// Compare the simulator with the running Linux kernel over 71 combinations of path and control
 ///
-/// A cell is a path and a congestion control. Each cell runs five times on the
-/// running kernel behind an emulated path, and five times in the simulator with
+/// Each combination of a path and a congestion control, a cell, runs five times on
+/// the running kernel behind an emulated path, and five times in the simulator with
 /// the same seeds. Needs root and about an hour. Exit status 1 if a cell differs.
 ///
 /// Examples:

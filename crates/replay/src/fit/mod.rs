@@ -183,11 +183,11 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         (wave, flow) = (Some(found.wave), found.without);
     }
     if slot > 0.0 {
-        notes.push("jitter could not be told from the wait for ACK slots".to_string());
+        notes.push("jitter looks the same as the wait for ACK slots".to_string());
     }
     let rate_vary = busy.vary(&flow, jitter.variance, slot);
     if rate_vary.is_some() && wave.is_none() {
-        notes.push("waves of delay could not be told from the variation of the rate".to_string());
+        notes.push("waves of delay look the same as a varying rate".to_string());
     }
     // Where a rate changes much, the longest waits are those while it is low: the busy time is of one rate.
     let changes = if busy.full { course::changes(&flow, slot) } else { None };

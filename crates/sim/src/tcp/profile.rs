@@ -445,13 +445,13 @@ impl Profile {
         Knob {
             name: "undo",
             expects: "on or off",
-            about: "A reduction for a loss that was none is taken back (RFC 3522, RFC 3708).",
+            about: "Undo the reduction of the window after a spurious loss (RFC 3522, RFC 3708).",
             set: |p, v| bool::read(v).map(|on| p.undo = on),
         },
         Knob {
             name: "frto",
             expects: "on or off",
-            about: "A spurious timeout is told from what is acknowledged after it (RFC 5682).",
+            about: "Detect a spurious timeout by what is acknowledged after it (RFC 5682).",
             set: |p, v| bool::read(v).map(|on| p.frto = on),
         },
         Knob {

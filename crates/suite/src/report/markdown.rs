@@ -86,7 +86,7 @@ fn by_startup(out: &mut String, sections: &[(&str, &str)], report: &Report) {
         out.push('\n');
     }
     out.push_str(
-        "\nA number: so many criteria of the section are not met; ?: undecided; empty: all are met.\n",
+        "\nA number counts the criteria of the section that are not met; ?: undecided; empty: all are met.\n",
     );
 }
 

@@ -61,12 +61,12 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "rate_vary",
         SHARE,
-        "The rate is drawn uniformly from rate ± this share, again for each rate_vary_period.",
+        "The rate is uniform in rate ± this share, and changes each rate_vary_period.",
     ),
     key(
         "rate_vary_period",
         "a length of time not below 100us, such as 100ms",
-        "Time for which a drawn rate holds.",
+        "Time after which the rate changes.",
     ),
     key(
         "schedule",
@@ -76,7 +76,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "trace",
         "a file, such as docs/samples/example.down, or several, such as a.down|b.down",
-        "Mahimahi trace: each line is the millisecond of one opportunity to send 1500 bytes. The trace repeats. It may be compressed by gzip. Of several, each run draws one.",
+        "Mahimahi trace: each line is the millisecond of one opportunity to send 1500 bytes. The trace repeats. It may be compressed by gzip. Of several, each run gets one at random.",
     ),
     key("trace_start", "random or 0", "Place in the traces at which a run starts; random by default."),
     key(
@@ -145,9 +145,9 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "handover",
         SPAN,
-        "Period of handovers, each of which draws a new extra forward delay; with handover_step.",
+        "Period of handovers, each of which changes the extra forward delay; with handover_step.",
     ),
-    key("handover_step", SPAN, "Greatest extra delay that a handover draws."),
+    key("handover_step", SPAN, "Greatest extra delay after a handover."),
     key(
         "delay_trace",
         "a file",
@@ -163,7 +163,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "handover_loss",
         Burst::EXPECTED,
-        "Packets from the sender are lost with this probability for so long after each handover; with handover.",
+        "Packets from the sender are lost with this probability for this long after each handover; with handover.",
     ),
     key(
         "fade",
@@ -199,7 +199,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "aggregate",
         SPAN,
-        "Packets from the sender are held until the next multiple of this period and arrive together.",
+        "Packets from the sender wait until the next multiple of this period and arrive together.",
     ),
     key("ack_rate", RATE, "Capacity of the return link; without it the way back only delays."),
     key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),

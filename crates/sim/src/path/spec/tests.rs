@@ -270,7 +270,7 @@ fn mistakes_in_distributions_are_named() {
         ),
         (
             "rtt=40ms schedule=0s:5Mbit,1..2s:6Mbit",
-            "path: schedule: found \"1..2s\", expected a fixed time: in a schedule only rates are drawn",
+            "path: schedule: found \"1..2s\", expected a fixed time: in a schedule only rates can be random",
         ),
         (
             "rate=5Mbit rtt=40ms loss=50..150%",
