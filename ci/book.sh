@@ -28,6 +28,8 @@ mkdir -p "$work"
 cp docs/book.toml docs/book.css "$work"
 cp -r docs "$src"
 rm "$src/book.toml" "$src/book.css"
+# The columns of rows, from their schemas.
+python3 ci/columns.py <docs/reference/rows.md >"$src/reference/rows.md"
 # The first page is that of the repository.
 sed -E 's#\]\((docs/SUMMARY\.md|[^)d:][^):]*)\)#](https://github.com/slowstart/slowstart/blob/main/\1)#g; s#\]\(docs/#](#g' README.md >"$src/README.md"
 sed -i 's#(\.\./README\.md)#(README.md)#' "$src/SUMMARY.md"

@@ -356,6 +356,19 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
                 .collect(),
         },
     ];
+    let titles: Vec<&str> = bars.iter().map(|b| b.title.as_str()).collect();
+    let figures: Vec<String> = (0..of.len())
+        .map(|i| {
+            let texts: Vec<&str> = bars.iter().map(|b| b.of[i].1.as_str()).collect();
+            format!("{}: {}", of[i].label, texts.join(", "))
+        })
+        .collect();
+    let about = format!(
+        "Bytes in flight of one run on the path {}, and of all runs {}. {}.",
+        row.path,
+        titles.join(", "),
+        figures.join("; ")
+    );
     let below = TOP + Shape::Wide.area().bottom + 70.0;
     let height = below + ROW * (of.len() as f64 + 1.0) + 26.0;
     let is = role(row, &base.summary.label).map_or(String::new(), |r| format!(" ({r})"));
@@ -365,7 +378,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
     let panels = [(260.0, 130.0), (520.0, 130.0), (770.0, 130.0)];
     let svg = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) } role="img"
-            aria-label={ "Startups on the path " (row.path) } {
+            aria-label=(about) {
             style { (PreEscaped(STYLE)) }
             rect width=(WIDTH) height=(height) fill="#fff" {}
             text class="title" x="16" y="34" { "Same path, same transfer. Only the startup differs." }

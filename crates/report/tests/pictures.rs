@@ -346,7 +346,7 @@ fn the_house_of_crates() {
         text(&mut out, x, y + 18.0, "h", "middle", name);
         text(&mut out, x, y + 35.0, "", "middle", about);
     }
-    let about = "The crates in storeys: slowstart at the bottom, lab above it, then the crates that use lab, and the command and the Python \
-                 package at the top.";
+    let about = "The crates in layers: slowstart at the bottom, sim and study above it, then the crates that use study, and the \
+                 command and the Python package at the top.";
     is_drawn("docs/dev/crates.svg", &svg(1000, 100 + 92 * top as u32, about, &out));
 }
