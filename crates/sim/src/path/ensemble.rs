@@ -377,7 +377,9 @@ pub(super) fn refused(laws: &[Law]) -> Option<(&Law, String)> {
     laws.iter().find_map(|law| {
         let (of, _) = law.follows.as_ref()?;
         let leads = laws.iter().any(|l| l.key == *of && l.follows.is_none());
-        (!leads).then(|| (law, "a key after ~ that has a distribution of its own, such as 300..900kB~rate".to_string()))
+        (!leads).then(|| {
+            (law, "a key after ~ that has a distribution of its own, such as 300..900kB~rate".to_string())
+        })
     })
 }
 

@@ -46,7 +46,11 @@ impl Ensemble {
                 }
                 // Drawn moments could come out of order.
                 if key == "schedule" && parts.get(i + 1) == Some(&":") {
-                    return Err(e.keys.wrong(&key, part, "a fixed time: in a schedule only rates can be random"));
+                    return Err(e.keys.wrong(
+                        &key,
+                        part,
+                        "a fixed time: in a schedule only rates can be random",
+                    ));
                 }
                 let mut law = ensemble::law(&key, part).map_err(|why| e.keys.wrong(&key, part, &why))?;
                 let same = e.laws.iter().filter(|l| l.key == key).count();

@@ -58,11 +58,7 @@ pub const PATH_KEYS: &[PathKey] = &[
         RATE,
         "Capacity of the forward link, in bits of IP packets per second. One of rate, schedule and trace is required.",
     ),
-    key(
-        "rate_vary",
-        SHARE,
-        "The rate is uniform in rate ± this share, and changes each rate_vary_period.",
-    ),
+    key("rate_vary", SHARE, "The rate is uniform in rate ± this share, and changes each rate_vary_period."),
     key(
         "rate_vary_period",
         "a length of time not below 100us, such as 100ms",

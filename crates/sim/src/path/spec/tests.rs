@@ -265,7 +265,7 @@ fn mistakes_in_distributions_are_named() {
         ),
         (
             "rate=5Mbit rtt=40ms queue=1..2bdp~rate",
-            "path: queue: found \"1..2bdp~rate\", expected a key after ~ that is drawn on its own, such as \
+            "path: queue: found \"1..2bdp~rate\", expected a key after ~ that has a distribution of its own, such as \
              300..900kB~rate",
         ),
         (
