@@ -4,7 +4,7 @@ use crate::columns::{Column, HARM_LEFT_OUT, notes};
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart::registry;
 use slowstart_study::decision::{Change, Decision, Figure, Standing, role};
-use slowstart_study::record::{Class, Others, Row};
+use slowstart_study::record::{Class, Limits, LostBy, Others, Row};
 use slowstart_study::stats::median;
 use slowstart_study::summary::{Measure, Summary};
 use slowstart_study::words::{RECONSTRUCTED, marked, number, spread};
@@ -276,6 +276,60 @@ impl<'d, 'a> Comparison<'d, 'a> {
             alignments: vec![Align::Left, Align::Right, Align::Right, Align::Right],
         };
         Some(table.render(color, u16::try_from(width).ok()))
+    }
+
+    /// What limited each startup's sender, as mean shares of the time of a run; nothing if no run observed it.
+    pub(crate) fn limits(&self, color: bool, width: usize) -> Option<String> {
+        let of = |l: &Line| Limits::mean(&l.first().rows.iter().filter_map(|r| r.limits).collect::<Vec<_>>());
+        self.by_line("limited by, % of time", color, width, &of, |share| match share * 100.0 {
+            0.0 => "-".into(),
+            percent if percent < 0.5 => "<1".into(),
+            percent => format!("{percent:.0}"),
+        })
+    }
+
+    /// What dropped packets of each startup, a run on average; nothing if no run observed it.
+    pub(crate) fn lost_by(&self, color: bool, width: usize) -> Option<String> {
+        let of =
+            |l: &Line| LostBy::mean(&l.first().rows.iter().filter_map(|r| r.lost_by).collect::<Vec<_>>());
+        self.by_line(
+            "packets dropped by",
+            color,
+            width,
+            &of,
+            |n| if n == 0.0 { "-".into() } else { number(n) },
+        )
+    }
+
+    /// A table of named values of each line, without the names that are 0 in all.
+    fn by_line(
+        &self,
+        heading: &str,
+        color: bool,
+        width: usize,
+        of: &dyn Fn(&Line) -> Vec<(&'static str, f64)>,
+        text: impl Fn(f64) -> String,
+    ) -> Option<String> {
+        let lines: Vec<(&Line, Vec<(&'static str, f64)>)> =
+            self.lines.iter().map(|l| (l, of(l))).filter(|(_, values)| !values.is_empty()).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in lines.iter().flat_map(|(_, values)| values).filter(|(_, value)| *value > 0.0) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let cells = |(l, values): &(&Line, Vec<(&'static str, f64)>)| {
+            let value = |name: &&str| values.iter().find(|v| v.0 == *name).map_or(0.0, |v| v.1);
+            let mut cells: Vec<Cell> = vec![name_group(&l.marked(), NAMES).into()];
+            cells.extend(names.iter().map(|name| text(value(name)).into()));
+            cells
+        };
+        let table = Table {
+            headers: std::iter::once(heading).chain(names.iter().copied()).map(String::from).collect(),
+            rows: lines.iter().map(cells).collect(),
+            alignments: std::iter::once(Align::Left).chain(names.iter().map(|_| Align::Right)).collect(),
+        };
+        (!names.is_empty()).then(|| table.render(color, u16::try_from(width).ok()))
     }
 
     /// What a question mark says, if there is one: that the runs do not show a difference, and how many

@@ -12,6 +12,7 @@ const BURST_S: f64 = 0.05;
 
 /// Packets dropped one after the other, which one line tells.
 struct Drops {
+    what: &'static str,
     first: f64,
     last: f64,
     count: u64,
@@ -19,10 +20,15 @@ struct Drops {
 }
 
 impl Drops {
+    /// True if an event is a drop of the same kind and cause.
+    fn is_like(&self, e: &EventRow) -> bool {
+        self.what == e.what && self.why == e.why.as_deref().unwrap_or_default()
+    }
+
     fn line(&self) -> String {
         let why = if self.why.is_empty() { String::new() } else { format!(" ({})", self.why) };
         let count = number(self.count as f64);
-        format!("{:>10.4}  drop {count}{why}, the last at {:.4}", self.first, self.last)
+        format!("{:>10.4}  {} {count}{why}, the last at {:.4}", self.first, self.what, self.last)
     }
 }
 
@@ -31,8 +37,8 @@ impl Drops {
 /// seconds since the flow began; windows are in segments of `mss` bytes.
 pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss: u64) -> Vec<String> {
     let mut all = vec![format!(
-        "{:>10}  {:<12} {:>8} {:>8} {:>9} {:>8} {:>13}  internal values",
-        "time s", "phase", "cwnd", "inflight", "RTT ms", "queue", "pace"
+        "{:>10}  {:<12} {:<14} {:>8} {:>8} {:>9} {:>8} {:>13}  internal values",
+        "time s", "phase", "limited by", "cwnd", "inflight", "RTT ms", "queue", "pace"
     )];
     let mut last: Option<&Sample> = None;
     let mut drops: Option<Drops> = None;
@@ -42,17 +48,20 @@ pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss
         if e < events.len() && (s == samples.len() || events[e].0 <= samples[s].0) {
             let (at, event) = events[e];
             e += 1;
-            if event.what != "drop" {
+            if !matches!(event.what, "drop" | "ack-drop") {
                 all.extend(drops.take().map(|d| d.line()));
                 let why = event.why.as_ref().map_or(String::new(), |w| format!(" ({w})"));
                 all.push(format!("{at:>10.4}  {}{why}", event.what));
                 continue;
             }
             match &mut drops {
-                Some(d) if at - d.last <= BURST_S => (d.last, d.count) = (at, d.count + 1),
+                Some(d) if at - d.last <= BURST_S && d.is_like(event) => {
+                    (d.last, d.count) = (at, d.count + 1)
+                }
                 other => {
                     let why = event.why.clone().unwrap_or_default();
-                    let before = other.replace(Drops { first: at, last: at, count: 1, why });
+                    let drops = Drops { what: event.what, first: at, last: at, count: 1, why };
+                    let before = other.replace(drops);
                     all.extend(before.map(|d| d.line()));
                 }
             }
@@ -79,8 +88,9 @@ fn line(at: f64, s: &Sample, mss: u64) -> String {
     let rtt = s.rtt_s.map_or("-".into(), |r| format!("{:.2}", r * 1e3));
     let pace = s.pacing_bps.map_or("-".into(), |p| rate(p as f64));
     let mut text = format!(
-        "{at:>10.4}  {:<12} {:>8} {:>8} {rtt:>9} {:>8} {pace:>13} ",
+        "{at:>10.4}  {:<12} {:<14} {:>8} {:>8} {rtt:>9} {:>8} {pace:>13} ",
         s.phase.as_deref().unwrap_or("-"),
+        s.limited_by.as_deref().unwrap_or("-"),
         segments(s.cwnd_bytes),
         segments(s.inflight_bytes),
         s.queue_bytes.map_or("-".into(), segments)

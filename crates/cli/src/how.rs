@@ -357,6 +357,14 @@ impl How {
             print("")?;
             print(others.trim_end())?;
         }
+        if output::verbose() {
+            for table in
+                [comparison.limits(color, width), comparison.lost_by(color, width)].into_iter().flatten()
+            {
+                print("")?;
+                print(table.trim_end())?;
+            }
+        }
         if !output::quiet() {
             for sentence in self.wide.then(|| split::sentences(rows)).into_iter().flatten() {
                 print(&output::wrap(&printable(&sentence), 2))?;

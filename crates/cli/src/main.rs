@@ -104,7 +104,8 @@ struct Args {
     /// Print results and errors only: no progress bar, legend or notes
     #[arg(long, short, global = true, help_heading = "Global options")]
     quiet: bool,
-    /// Explain everything below a table, also on a terminal, where two lines are the default
+    /// Explain everything below a table, also on a terminal, where two lines are the default, and show what
+    /// limited each sender and what dropped its packets
     #[arg(long, short, global = true, conflicts_with = "quiet", help_heading = "Global options")]
     verbose: bool,
     /// Number of runs at a time [default: one for each processor]. Results do not depend on it

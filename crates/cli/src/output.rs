@@ -40,6 +40,11 @@ pub(crate) fn quiet() -> bool {
     settings().quiet
 }
 
+/// True if -v was given.
+pub(crate) fn verbose() -> bool {
+    settings().verbose
+}
+
 /// True if a legend is short: on a terminal, which shows the end of what is printed.
 pub(crate) fn brief() -> bool {
     io::stdout().is_terminal() && !settings().verbose

@@ -36,6 +36,8 @@ fn observed(m: &Measured) -> BTreeSet<&'static str> {
         startup_queue_delay,
         startup_lost,
         lost,
+        lost_by,
+        limits,
         retransmitted,
         timeouts,
         delivered: _,
@@ -64,6 +66,8 @@ fn observed(m: &Measured) -> BTreeSet<&'static str> {
         ("startup_queue_delay", startup_queue_delay.is_some()),
         ("startup_lost", startup_lost.is_some()),
         ("lost", lost.is_some()),
+        ("lost_by", lost_by.is_some()),
+        ("limits", limits.is_some()),
         ("retransmitted", retransmitted.is_some()),
         ("timeouts", timeouts.is_some()),
         ("completed", completed.is_some()),
@@ -93,6 +97,7 @@ fn sampled(samples: &[Sample]) -> BTreeSet<&'static str> {
             queue_bytes,
             pacing_bps,
             phase,
+            limited_by,
             gauges: _,
         } = s;
         let there = [
@@ -101,6 +106,7 @@ fn sampled(samples: &[Sample]) -> BTreeSet<&'static str> {
             ("queue_bytes", queue_bytes.is_some()),
             ("pacing_bps", pacing_bps.is_some()),
             ("phase", phase.is_some()),
+            ("limited_by", limited_by.is_some()),
         ];
         all.extend(there.into_iter().filter_map(|(name, there)| there.then_some(name)));
     }
@@ -131,6 +137,9 @@ fn engines_observe_the_same_and_mean_the_same() {
                 if entry.name == "kernel" {
                     expected.remove("queue_bytes");
                 }
+                if entry.name == "sim" {
+                    expected.insert("limited_by");
+                }
                 let mut found = sampled(samples);
                 found.remove("pacing_bps");
                 assert_eq!(found, expected, "{}", entry.name);
@@ -155,6 +164,7 @@ fn engines_observe_the_same_and_mean_the_same() {
         "peak_queue_delay",
         "startup_lost",
         "lost",
+        "lost_by",
         "retransmitted",
         "timeouts",
         "milestones",
@@ -164,7 +174,7 @@ fn engines_observe_the_same_and_mean_the_same() {
         let mut expected: BTreeSet<&str> = everywhere.into();
         // What the simulator alone observes. The heuristics of the thesis find no capacity in this run.
         if *name == "sim" {
-            expected.insert("startup_queue_delay");
+            expected.extend(["startup_queue_delay", "limits"]);
         }
         assert_eq!(observed(m), expected, "{name}");
 

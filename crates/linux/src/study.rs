@@ -19,7 +19,7 @@ use slowstart_sim::path::Kind as PacketKind;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_sim::trace::MILESTONES;
 use slowstart_study::measured::{Identity, Measured, MeasuredExit, PacketSize};
-use slowstart_study::record::{Cost, Marks, Row, Sample, Trace};
+use slowstart_study::record::{Cost, LostBy, Marks, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::cell::RefCell;
@@ -367,8 +367,10 @@ fn outcome(
         startup_queue_delay: None,
         startup_lost: Some(dropped().filter(|at| *at < left).count() as u64),
         lost: Some(dropped().count() as u64),
+        lost_by: Some(LostBy::count(data().filter_map(|f| f.outcome.err().map(|d| d.cause)))),
         retransmitted: last.map(|f| u64::from(f.retransmitted)),
         timeouts: last.map(|f| u64::from(f.timeouts)),
+        limits: None,
         delivered: recording.received,
         completed: recording.completed.map(since),
         milestones: recording.milestones.map(|at| at.map(since)),
@@ -396,6 +398,7 @@ fn outcome(
             .why
             .filter(|_| c.name != "bbr")
             .map(|why| if why == ExitReason::None { "slow-start" } else { "avoidance" }.into()),
+        limited_by: None,
         gauges: BTreeMap::new(),
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };

@@ -109,6 +109,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
                 queue_bytes: None,
                 pacing_bps: None,
                 phase: None,
+                limited_by: None,
                 gauges: BTreeMap::new(),
             };
             // Windows after the end of a prediction's validity are not drawn.

@@ -203,6 +203,7 @@ mod tests {
             queue_bytes: Some(0),
             pacing_bps: None,
             phase: Some("slow-start".into()),
+            limited_by: None,
             gauges: [].into(),
         }
     }

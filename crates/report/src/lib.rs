@@ -183,6 +183,7 @@ mod tests {
             queue_bytes: Some(0),
             pacing_bps: None,
             phase: Some("slow-start".into()),
+            limited_by: None,
             gauges: [("rate".into(), f64::NAN)].into(),
         };
         (0..n).map(sample).collect()

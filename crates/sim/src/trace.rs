@@ -39,6 +39,8 @@ pub struct Sample {
     pub pacing_bps: Option<u64>,
     /// The phase of the controller, such as `slow-start`.
     pub phase: &'static str,
+    /// What keeps the sender from sending more ([`LimitedBy::name`](crate::tcp::sender::LimitedBy::name)).
+    pub limited_by: &'static str,
     /// Internal values of the startup.
     pub gauges: BTreeMap<&'static str, f64>,
 }
@@ -50,8 +52,8 @@ pub struct FlowEvent {
     pub at: Instant,
     /// Which flow of the run, from 0.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`,
-    /// `handshake`.
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`
+    /// of data, `ack-drop` of any other packet, `handshake`.
     pub what: &'static str,
     /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     pub why: Option<String>,

@@ -1,9 +1,11 @@
 //! One run as a timeline in sentences: what the startup saw, what it did, why it left, and what that cost.
 
+use crate::limits::dropper;
 use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
 use crate::summary::label;
 use crate::words::{bytes, number, rate};
 use slowstart::step::Exit;
+use slowstart_sim::path::Cause;
 
 /// Loss events told one by one; the rest are counted.
 const TOLD: usize = 6;
@@ -80,7 +82,9 @@ impl<'a> Told<'a> {
             all.push((at, format!("The data in flight reaches the capacity of the path{rtt}.")));
         }
         if let Some(at) = row.first_drop_time_s {
-            all.push((at, "The network drops a packet for the first time.".to_string()));
+            let first = self.drops().min_by(|a, b| a.0.total_cmp(&b.0));
+            let who = first.map_or("The network", |(_, cause)| dropper(cause));
+            all.push((at, format!("{who} drops a packet for the first time.")));
         }
         if let Some(at) = row.first_loss_time_s {
             all.push((at, "The sender learns of a loss for the first time.".to_string()));
@@ -249,6 +253,8 @@ impl<'a> Told<'a> {
             or(row.retransmitted_packets.map(|n| plural(n, "retransmission")), "retransmissions"),
             or(row.timeouts.map(|n| plural(n, "timeout")), "timeouts"),
         ));
+        all.extend(self.dropped());
+        all.extend(row.limits.map(|l| l.sentence()));
         all.push(row.peak_queue_delay_s.map_or_else(
             || "Delay: the wait at the bottleneck was not observed.".to_string(),
             |s| format!("Delay: the longest wait at the bottleneck was {} ms.", number(s * 1e3)),
@@ -261,6 +267,45 @@ impl<'a> Told<'a> {
         }
         for caveat in &row.caveats {
             all.push(format!("Note: {caveat}."));
+        }
+        all
+    }
+
+    /// When data was dropped, and why.
+    fn drops(&self) -> impl Iterator<Item = (f64, Cause)> {
+        let drops = self.events.iter().filter(|(_, e)| e.what == "drop");
+        drops.filter_map(|(at, e)| Some((*at, Cause::named(e.why.as_deref()?)?)))
+    }
+
+    /// What dropped data, how much and when; and what follows from drops that no queue foretells.
+    fn dropped(&self) -> Vec<String> {
+        let by = self.row.lost_by.unwrap_or_default();
+        let mut all = Vec::new();
+        for (cause, n) in by.named() {
+            let times = || self.drops().filter(|d| d.1 == cause).map(|d| d.0);
+            let first = times().min_by(f64::total_cmp);
+            let span = match first.zip(times().max_by(f64::total_cmp)) {
+                Some((first, last)) if fixed(first) != fixed(last) => {
+                    format!(", from {} to {} s", fixed(first), fixed(last))
+                }
+                Some((first, _)) => format!(", at {} s", fixed(first)),
+                None => String::new(),
+            };
+            all.push(format!("{} drops {}{span}.", dropper(cause), packets(n)));
+        }
+        let slowed = self.row.limits.is_some_and(|l| l.avoidance + l.recovery > 0.5);
+        if by.policer > 0 {
+            all.push(
+                "A policer has no queue: no delay rises before its drops, and the rate that they leave follows 1/RTT, because \
+                 the window grows again round trip by round trip."
+                    .to_string(),
+            );
+        } else if slowed && (by.random + by.burst) * 2 > self.row.lost_packets.unwrap_or(0) {
+            all.push(
+                "Most drops have nothing to do with the queue: the rate that they leave follows 1/RTT, because the window \
+                 grows again round trip by round trip."
+                    .to_string(),
+            );
         }
         all
     }

@@ -16,6 +16,7 @@
 //! - [`figures`]: intervals and differences as rows
 //! - [`diff`]: two results beside each other
 //! - [`explain`]: one run in sentences
+//! - [`limits`]: what limited a sender, and what dropped its packets
 //! - [`price`]: what a startup costs, as a share of runs
 //! - [`verdict`]: what a decision says, in three sentences
 //! - [`harm`]: what a startup does to another flow
@@ -37,6 +38,7 @@ pub mod figures;
 pub mod harm;
 #[cfg(test)]
 mod law;
+pub mod limits;
 pub mod measured;
 pub mod order;
 pub mod price;

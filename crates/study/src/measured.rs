@@ -4,7 +4,9 @@
 //! a field of a row means the same whatever engine it came from. `None` is what an engine does not observe,
 //! or what did not happen where the field says so.
 
-use crate::record::{Class, Cost, ExitRow, HANDSHAKE_FAILED, Marks, Objects, Others, Param, Row, SCHEMA};
+use crate::record::{
+    Class, Cost, ExitRow, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Param, Row, SCHEMA,
+};
 use crate::scenario::{Contender, Study};
 use slowstart::control::Exited;
 use slowstart::units::{Bytes, Instant, Rate, Span};
@@ -187,10 +189,14 @@ pub struct Measured {
     pub startup_lost: Option<u64>,
     /// Data packets that the network dropped.
     pub lost: Option<u64>,
+    /// The same by cause.
+    pub lost_by: Option<LostBy>,
     /// Packets that the sender sent again, by what it took for a loss.
     pub retransmitted: Option<u64>,
     /// Timeouts of the retransmission timer; for QUIC, episodes of persistent congestion.
     pub timeouts: Option<u64>,
+    /// What limited the sender.
+    pub limits: Option<Limits>,
     /// Bytes that the receiver's application got.
     pub delivered: u64,
     /// When the receiver had everything; `None` if it never had.
@@ -296,8 +302,10 @@ impl Row {
             peak_queue_delay_s: seconds(m.peak_queue_delay),
             startup_lost_packets: m.startup_lost,
             lost_packets: m.lost,
+            lost_by: m.lost_by,
             retransmitted_packets: m.retransmitted,
             timeouts: m.timeouts,
+            limits: m.limits,
             goodput_bps: Rate::new(Bytes(m.delivered), m.completed.unwrap_or(m.lasted)).map_or(0, |r| r.0),
             completion_s: seconds(m.completed),
             time_to_bytes_s: MILESTONES
@@ -343,8 +351,10 @@ mod tests {
             startup_queue_delay: None,
             startup_lost: None,
             lost: None,
+            lost_by: None,
             retransmitted: None,
             timeouts: None,
+            limits: None,
             delivered: 1_000_000,
             completed: None,
             milestones: [None; MILESTONES.len()],

@@ -3,6 +3,7 @@
 //! Names contain the units; absent values are null. Rows are deterministic: they contain no wall-clock or CPU
 //! time.
 
+pub use crate::limits::{Limits, LostBy};
 use serde::{Deserialize, Serialize};
 use slowstart::units::Span;
 #[cfg(feature = "schema")]
@@ -292,10 +293,16 @@ pub struct Row {
     pub startup_lost_packets: Option<u64>,
     /// Data packets the network dropped.
     pub lost_packets: Option<u64>,
+    /// The same by cause; absent if it was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_by: Option<LostBy>,
     /// Packets that the sender sent again.
     pub retransmitted_packets: Option<u64>,
     /// Timeouts of the retransmission timer.
     pub timeouts: Option<u64>,
+    /// What limited the sender, in shares of the duration; absent if it was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Bytes that the receiver's application got, over the time from the start of the flow to its completion
     /// or the end.
     pub goodput_bps: u64,
@@ -360,6 +367,9 @@ pub struct Sample {
     pub pacing_bps: Option<u64>,
     /// The phase of the controller, such as `slow-start`; null if the engine does not observe it.
     pub phase: Option<Cow<'static, str>>,
+    /// What kept the sender from sending more, by its name in a row's `limits`; absent if it was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<Cow<'static, str>>,
     /// Internal values of the startup.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gauges: BTreeMap<Cow<'static, str>, f64>,
@@ -373,8 +383,8 @@ pub struct EventRow {
     pub time_s: f64,
     /// Which flow of the run, from 0.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`,
-    /// `handshake`.
+    /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`
+    /// of data, `ack-drop` of any other packet, `handshake`.
     pub what: &'static str,
     /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -394,6 +404,7 @@ impl From<trace::Sample> for Sample {
             queue_bytes: Some(s.queue_bytes),
             pacing_bps: s.pacing_bps,
             phase: Some(s.phase.into()),
+            limited_by: Some(s.limited_by.into()),
             gauges: s.gauges.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::engines::{self, Capture, EngineError, Lack, Part, Watched};
 use crate::measured::{Ended, Identity, Measured, MeasuredExit, PacketSize, SIMULATOR, class};
-use crate::record::{Class, HANDSHAKE_FAILED, Marks, Objects, Others, Row, Trace};
+use crate::record::{Class, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Row, Trace};
 use crate::run::{Job, Outcome, in_order};
 use crate::scenario::{Contender, Study};
 use crate::stats;
@@ -159,8 +159,10 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         startup_queue_delay: Some(if t.exit.is_some() { t.exit_queue_delay } else { t.peak_queue_delay }),
         startup_lost: Some(t.dropped_in_startup),
         lost: Some(t.dropped),
+        lost_by: Some(LostBy::new(t.dropped_by)),
         retransmitted: Some(tx.counters.retransmitted),
         timeouts: Some(tx.counters.timeouts),
+        limits: Some(Limits::new(tx.limits(), f.spec.start, engine.now())),
         delivered: f.delivered(),
         completed: t.completed.map(since),
         milestones: t.milestones.map(|at| at.map(since)),

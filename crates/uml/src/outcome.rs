@@ -49,6 +49,7 @@ fn sample(s: &Seen, mss: u64, left: Option<Span>) -> Sample {
         phase: Some(
             (if left.is_some_and(|left| s.at >= left.0) { "avoidance" } else { "slow-start" }).into(),
         ),
+        limited_by: None,
         gauges: BTreeMap::new(),
     }
 }
@@ -121,8 +122,10 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         startup_queue_delay: Some(longest(&r.waits, left)),
         startup_lost: Some(r.drops.iter().filter(|at| left.is_none_or(|left| **at < left.0)).count() as u64),
         lost: Some(r.drops.len() as u64),
+        lost_by: None,
         retransmitted: r.seen.last().map(|s| u64::from(s.retransmitted)),
         timeouts: Some(timeouts(r)),
+        limits: None,
         delivered: r.received,
         completed: r.completed.map(Span),
         milestones: r.milestones.map(|at| at.map(Span)),

@@ -17,7 +17,7 @@ use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Gain, Instant, Span};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::path::queue::Departure;
-use slowstart_sim::path::{Direction, Ecn, Held, Kind, PacketInfo, Path};
+use slowstart_sim::path::{Cause, Direction, Ecn, Held, Kind, PacketInfo, Path};
 use slowstart_sim::random;
 use slowstart_sim::tcp::ranges::Ranges;
 use slowstart_sim::trace::MILESTONES;
@@ -163,8 +163,8 @@ struct Observed {
     /// The round-trip time of the path at that time.
     capacity_rtt: Span,
     first_drop: Option<Instant>,
-    /// Times of drops of data packets.
-    drops: Vec<Instant>,
+    /// Times and causes of drops of data packets.
+    drops: Vec<(Instant, Cause)>,
     peak_queue_delay: Span,
     data_packets: u64,
     /// Data packets that the path marked.
@@ -400,7 +400,7 @@ impl<S: Stack> Transfer<S> {
                     arriving.insert(place, (at, d.ecn, datagram));
                 }
                 Err(dropped) if is_data => {
-                    self.observed.drops.push(self.now);
+                    self.observed.drops.push((self.now, dropped.cause));
                     self.observed.first_drop.get_or_insert(dropped.at);
                     if self.sampling != Sampling::Off {
                         self.event(dropped.at, "drop", Some(dropped.cause.to_string()));
@@ -488,6 +488,7 @@ impl<S: Stack> Transfer<S> {
             queue_bytes: Some(queue_bytes),
             pacing_bps: host.pacing_rate().map(|r| r.0),
             phase: Some(host.control().phase().into()),
+            limited_by: None,
             gauges,
         });
     }

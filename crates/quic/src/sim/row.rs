@@ -6,7 +6,7 @@ use slowstart::registry::AnyController;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::path::Path;
 use slowstart_study::measured::{Measured, MeasuredExit, PacketSize};
-use slowstart_study::record::{Cost, Marks};
+use slowstart_study::record::{Cost, LostBy, Marks};
 
 /// The times of the engine since the flow began, which is at time zero.
 fn since(at: Instant) -> Span {
@@ -58,10 +58,12 @@ pub(super) fn measured(
         peak_inflight: Some(host.counters.peak_inflight.0),
         peak_queue_delay: Some(o.peak_queue_delay),
         startup_queue_delay: None,
-        startup_lost: Some(o.drops.iter().filter(|at| **at < left).count() as u64),
+        startup_lost: Some(o.drops.iter().filter(|(at, _)| *at < left).count() as u64),
         lost: Some(o.drops.len() as u64),
+        lost_by: Some(LostBy::count(o.drops.iter().map(|(_, cause)| *cause))),
         retransmitted: Some(host.counters.lost_packets),
         timeouts: Some(host.counters.persistent),
+        limits: None,
         delivered: o.received,
         completed: o.completed.map(since),
         milestones: o.milestones.map(|at| at.map(since)),

@@ -419,12 +419,14 @@ impl Engine {
             self.dropped += 1;
             f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
             f.truth.dropped += 1;
+            f.truth.dropped_by[d.cause as usize] += 1;
             f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
             if let Some(impact) = f.truth.impact.as_mut().filter(|i| self.net.now >= i.from) {
                 impact.dropped += 1;
             }
         }
-        self.record_event(flow, "drop", d.at, || Some(d.cause.to_string()));
+        let what = if is_data { "drop" } else { "ack-drop" };
+        self.record_event(flow, what, d.at, || Some(d.cause.to_string()));
     }
 
     /// Adds an event of a recorded flow to the trace, unless sampling is off.
@@ -714,6 +716,7 @@ impl Engine {
             queue_bytes: link.backlog(at).0,
             pacing_bps: tx.pacer().rate().map(|r| r.0),
             phase: tx.control().phase(),
+            limited_by: tx.limits().now().name(),
             gauges,
         });
     }

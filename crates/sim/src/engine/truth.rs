@@ -1,6 +1,7 @@
 //! What the engine itself observes of a flow, beyond what its endpoints know: the basis of the measures in a
 //! row.
 
+use crate::path::Cause;
 use crate::trace::MILESTONES;
 use slowstart::control::Exited;
 use slowstart::units::{Instant, Span};
@@ -49,6 +50,8 @@ pub struct Truth {
     episode_over: bool,
     /// Number of data packets dropped by the path.
     pub dropped: u64,
+    /// The same by [`Cause`], in the order of [`Cause::ALL`].
+    pub dropped_by: [u64; Cause::ALL.len()],
     /// Number of dropped packets that were sent before the startup ended.
     pub dropped_in_startup: u64,
     /// When the receiver had all data.

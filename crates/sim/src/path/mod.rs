@@ -113,6 +113,8 @@ pub enum Cause {
     Aqm,
     /// Random loss, whatever the load.
     Random,
+    /// A loss of a burst that has nothing to do with the load: a fade, a hand-over, the bad state of a chain.
+    Burst,
     /// A loss that the path's script names.
     Scripted,
     /// An outage: the queue was flushed, or the link is down.
@@ -121,12 +123,24 @@ pub enum Cause {
     Policer,
 }
 
+impl Cause {
+    /// All causes, in the order of their definition.
+    pub const ALL: [Self; 7] =
+        [Self::QueueFull, Self::Aqm, Self::Random, Self::Burst, Self::Scripted, Self::Outage, Self::Policer];
+
+    /// The cause of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.to_string() == name)
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::QueueFull => "queue-full",
             Self::Aqm => "aqm",
             Self::Random => "random",
+            Self::Burst => "burst",
             Self::Scripted => "scripted",
             Self::Outage => "outage",
             Self::Policer => "policer",
@@ -175,7 +189,7 @@ impl Element {
     /// packet's properties into memory for all others.
     #[inline(never)]
     fn pass_rare(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
-        let lost = match self {
+        let (lost, cause) = match self {
             Self::Delay(e) => return Ok(e.pass(now)),
             Self::Jitter(e) => return Ok(e.pass(now)),
             Self::WifiJitter(e) => return Ok(e.pass(now)),
@@ -187,12 +201,12 @@ impl Element {
                 let dropped = Dropped { at: now, cause: Cause::Policer };
                 return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
             }
-            Self::Loss(e) => e.drops(),
-            Self::LossOverTime(e) => e.drops(now),
-            Self::GilbertElliott(e) => e.drops(),
-            Self::BurstLoss(e) => e.drops(now),
+            Self::Loss(e) => (e.drops(), Cause::Random),
+            Self::LossOverTime(e) => (e.drops(now), Cause::Random),
+            Self::GilbertElliott(e) => (e.drops(), Cause::Burst),
+            Self::BurstLoss(e) => (e.drops(now), Cause::Burst),
         };
-        if lost { Err(Dropped { at: now, cause: Cause::Random }) } else { Ok(now) }
+        if lost { Err(Dropped { at: now, cause }) } else { Ok(now) }
     }
 }
 

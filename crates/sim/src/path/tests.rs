@@ -341,8 +341,7 @@ fn scripts_name_their_packets() {
 
 #[test]
 fn causes_have_names() {
-    let names =
-        [Cause::QueueFull, Cause::Aqm, Cause::Random, Cause::Scripted, Cause::Outage].map(|c| c.to_string());
-    assert_eq!(names, ["queue-full", "aqm", "random", "scripted", "outage"]);
-    assert_eq!(Cause::Policer.to_string(), "policer");
+    let names = Cause::ALL.map(|c| c.to_string());
+    assert_eq!(names, ["queue-full", "aqm", "random", "burst", "scripted", "outage", "policer"]);
+    assert!(Cause::ALL.iter().enumerate().all(|(i, c)| *c as usize == i));
 }

@@ -3,6 +3,7 @@
 mod ack;
 mod duplicate;
 mod frto;
+mod limits;
 mod recovery;
 mod small_queues;
 mod timers;
@@ -17,6 +18,7 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use crate::path::Interface;
 use frto::Frto;
+pub use limits::{LimitedBy, Limits};
 use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Facts, Handshake, HostQueue, Limit};
@@ -208,6 +210,12 @@ pub struct Sender<C> {
     limited_by: Limit,
     /// True if the application has closed: a FIN is at offset `end`.
     closed: bool,
+    /// True if the application will write no more, whether a FIN follows or not.
+    finished: bool,
+    /// True until the startup ends, and once the avoidance has returned to slow start.
+    in_startup: bool,
+    /// True once a timeout or a pause has begun slow start up to the threshold again.
+    regrows: bool,
     /// The controller's window in segments, and the window in bytes from which it was computed. Written by
     /// `sync_state` alone, which divides only if the window has changed.
     cwnd: u64,
@@ -217,6 +225,8 @@ pub struct Sender<C> {
     board: Scoreboard,
     window_end: u64,
     usage_mark: u64,
+    /// The next offset to send when the window was last full.
+    window_full_at: u64,
     max_out: u32,
     /// Duplicate ACKs, in place of SACK blocks, for a stack without SACK.
     duplicates: u32,
@@ -233,6 +243,7 @@ pub struct Sender<C> {
     rack: Rack,
     probe: Option<Probe>,
     prr: Option<Box<Prr>>,
+    limits: Limits,
     /// The result of the handshake, until the first data is sent.
     handshake: Option<Box<Handshake>>,
     /// The state of the host's interface, if that is the bottleneck.
@@ -268,6 +279,9 @@ impl<C: Controller + Clone> Sender<C> {
             next: 1,
             end: 1,
             closed: false,
+            finished: false,
+            in_startup: true,
+            regrows: false,
             window_end: 1,
             phase: Phase::Open,
             frto: Frto::Off,
@@ -288,6 +302,8 @@ impl<C: Controller + Clone> Sender<C> {
             cwnd_limited: false,
             max_out: 0,
             usage_mark: 0,
+            window_full_at: 0,
+            limits: Limits::new(),
             limited_by: Limit::Application,
             app_limited_until: 0,
             ready: false,
@@ -465,6 +481,7 @@ impl<C: Controller + Clone> Sender<C> {
     #[cold]
     #[inline(never)]
     fn push_change(&mut self, now: Instant, change: Change) {
+        self.in_startup = change.exited.is_none();
         if let Some(e) = change.exited {
             self.push_event(now, Event::Exited(e));
         }
@@ -486,6 +503,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Ends what is sent: a FIN follows the last byte, if the stack sends one.
     pub fn close(&mut self) {
+        self.finished = true;
         if self.profile.fin {
             self.closed = true;
         }
@@ -525,12 +543,14 @@ impl<C: Controller + Clone> Sender<C> {
             self.rtt.after_syn_loss(self.profile.rto_lost_syn);
         }
         self.ready = true;
+        self.limits.set(now, LimitedBy::Idle);
         self.handshake = Some(Box::new(*hs));
     }
 
     /// Replaces the controller. The window counts as used, since the caller knows that it was.
     pub fn replace_controller(&mut self, control: C) {
         self.control = control;
+        self.in_startup = true;
         self.sync_state();
         (self.cwnd_limited, self.max_out, self.usage_mark) = (true, self.board.out.packets, self.next);
         self.app_limited_until = 0;

@@ -87,6 +87,7 @@ impl<C: Controller + Clone> Sender<C> {
     pub(super) fn on_timeout(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let Some(head) = self.board.first() else { return };
         self.counters.timeouts += 1;
+        self.regrows = true;
         self.push_event(now, Event::Timeout);
         // In the state Loss too, if new data was acknowledged since the last timeout (RFC 5681 §3.1: another
         // segment than that which a timeout sent again).

@@ -2,6 +2,7 @@
 
 use super::super::rack::Lost;
 use super::super::segment::milliseconds;
+use super::limits::Stop;
 use super::{Event, Frto, Outgoing, Phase, Sender, Timer, UNPACED};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -52,6 +53,7 @@ impl<C: Controller + Clone> Sender<C> {
         if !self.has_work() {
             self.limited_by = Limit::Application;
             self.mark_app_limited();
+            self.update_limit(now, Stop::Data);
             if rearms {
                 self.rearm(now);
             }
@@ -66,7 +68,7 @@ impl<C: Controller + Clone> Sender<C> {
         let sent_before = self.counters.packets;
         let mut by_window = false;
         let mut window = self.window();
-        loop {
+        let stop = loop {
             let mut inflight = u64::from(self.board.packets_inflight());
             if self.phase == Phase::Disorder && !self.profile.limited_transmit {
                 inflight += u64::from(self.board.sacked.packets);
@@ -75,18 +77,18 @@ impl<C: Controller + Clone> Sender<C> {
             }
             if inflight >= window {
                 by_window = true;
-                break;
+                break Stop::Window;
             }
             let again = if self.frto == Frto::SendingNew { None } else { self.board.next_to_resend() };
             if again.is_none() && self.next >= self.data_end() {
                 self.limited_by = Limit::Application;
                 self.mark_app_limited();
-                break;
+                break Stop::Data;
             }
             if let Some(at) = self.pacer.wait(now) {
                 self.paced = at;
                 // `limited_by` stays as it is: a window in use shows in `max_out`, as in Linux.
-                break;
+                break Stop::Pacer;
             }
             let room = window - inflight;
             let just = || self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
@@ -96,7 +98,7 @@ impl<C: Controller + Clone> Sender<C> {
                 && self.defers_burst(now, room, window)
             {
                 by_window = true;
-                break;
+                break Stop::Window;
             }
             let mut burst = self.pacer.burst(room, self.profile.mss);
             if self.interface.is_some() {
@@ -104,7 +106,7 @@ impl<C: Controller + Clone> Sender<C> {
                 if burst == 0 {
                     window = self.window();
                     by_window = u64::from(self.board.packets_inflight()) >= window;
-                    break;
+                    break if by_window { Stop::Window } else { Stop::HostQueue };
                 }
             }
             let packets_before = self.counters.packets;
@@ -115,7 +117,7 @@ impl<C: Controller + Clone> Sender<C> {
             if sent == 0 {
                 self.limited_by = Limit::Peer;
                 self.counters.peer_limited += 1;
-                break;
+                break Stop::Segment;
             }
             if self.interface.is_some() {
                 self.count_into_interface(self.counters.packets - packets_before);
@@ -128,9 +130,10 @@ impl<C: Controller + Clone> Sender<C> {
             // The window is used up.
             if self.counters.packets - packets_before == room && self.profile.sack {
                 by_window = true;
-                break;
+                break if self.has_work() { Stop::Window } else { Stop::Data };
             }
-        }
+        };
+        self.update_limit(now, stop);
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
         let sends = self.counters.packets > sent_before;
         if sends {
@@ -247,6 +250,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
         let rto = self.rtt.rto();
         let restart = (self.profile.idle_restart && idle > rto).then_some(rto);
+        self.regrows |= restart.is_some();
         let change = self.control.on_idle(&self.facts(now), idle, restart);
         self.apply_change(now, change);
         self.update_pacer();
