@@ -519,7 +519,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change {
-        self.avoidance.on_idle(idle);
+        self.avoidance.on_idle(f.now, idle);
         let Some(rto) = restart else { return Change::NONE };
         // RFC 2861 as in Linux (tcp_cwnd_restart): remember three quarters of the window in the threshold,
         // and halve the window for each RTO of idle time, at least to the restart window.

@@ -29,7 +29,7 @@ use super::cubic::{self, Cubic};
 use crate::param::{choice, params};
 use crate::round::{Round, RoundMin};
 use crate::step::Exit;
-use crate::units::{Bytes, Fixed, Span, mul_div};
+use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
 choice! {
@@ -149,8 +149,8 @@ impl Avoidance for Under {
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
         each!(self, a => a.on_congestion(v, c))
     }
-    fn on_idle(&mut self, idle: Span) {
-        each!(self, a => a.on_idle(idle));
+    fn on_idle(&mut self, now: Instant, idle: Span) {
+        each!(self, a => a.on_idle(now, idle));
     }
 }
 
@@ -324,7 +324,7 @@ impl Avoidance for Abba {
         self.faster.under.on_congestion(v, c)
     }
 
-    fn on_idle(&mut self, idle: Span) {
-        self.faster.under.on_idle(idle);
+    fn on_idle(&mut self, now: Instant, idle: Span) {
+        self.faster.under.on_idle(now, idle);
     }
 }

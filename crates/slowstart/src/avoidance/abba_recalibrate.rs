@@ -229,8 +229,8 @@ impl Avoidance for Recalibrate {
         cut
     }
 
-    fn on_idle(&mut self, idle: Span) {
-        self.faster.under.on_idle(idle);
-        self.high_at = self.high_at + idle;
+    fn on_idle(&mut self, now: Instant, idle: Span) {
+        self.faster.under.on_idle(now, idle);
+        self.high_at = (self.high_at + idle).min(now);
     }
 }

@@ -217,10 +217,11 @@ impl Avoidance for Cubic {
         v.mss * mul_div(cwnd, beta, one)
     }
 
-    fn on_idle(&mut self, idle: Span) {
-        // cubictcp_cwnd_event, CA_EVENT_TX_START: idle time does not count.
+    fn on_idle(&mut self, now: Instant, idle: Span) {
+        // cubictcp_cwnd_event, CA_EVENT_TX_START: idle time does not count. The epoch may have begun with an ACK
+        // after the last transmission, so that less than `idle` of it was idle.
         if let Some(epoch) = &mut self.epoch {
-            *epoch = *epoch + idle;
+            *epoch = (*epoch + idle).min(now);
         }
     }
 }

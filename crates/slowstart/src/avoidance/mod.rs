@@ -2,7 +2,7 @@
 
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::Exit;
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Instant, Span};
 use crate::view::{Ack, Congestion, View};
 
 /// What an avoidance does with the window on an ACK.
@@ -30,9 +30,9 @@ pub trait Avoidance {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Adjust;
     /// Called on congestion. Returns the reduced window in bytes, which is also the new slow-start threshold.
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes;
-    /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on
-    /// time can exclude it.
-    fn on_idle(&mut self, _idle: Span) {}
+    /// Called at `now`, when sending begins after nothing was sent for `idle` and nothing is in flight, so that
+    /// a window that depends on time can exclude it.
+    fn on_idle(&mut self, _now: Instant, _idle: Span) {}
     /// Called for each ACK of the connection, also during the startup and in recovery, before anything else
     /// is.
     fn observe(&mut self, _v: &View, _ack: &Ack) {}
@@ -191,8 +191,8 @@ impl Avoidance for AnyAvoidance {
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
         each!(self, a => a.on_congestion(v, c))
     }
-    fn on_idle(&mut self, idle: Span) {
-        each!(self, a => a.on_idle(idle));
+    fn on_idle(&mut self, now: Instant, idle: Span) {
+        each!(self, a => a.on_idle(now, idle));
     }
     #[inline]
     fn observe(&mut self, v: &View, ack: &Ack) {

@@ -26,12 +26,15 @@ pub(super) struct Rates {
     /// Packets sent while the window was limited for `ProbeRTT`: the bytes delivered when the first and the
     /// last were sent.
     held: Option<(Bytes, Bytes)>,
+    /// True if less than a segment waited to be sent when the last ACK came.
+    pub(super) starved: bool,
 }
 
 impl Rates {
     /// Returns the sample of this ACK, or `None` if it has none.
     pub(super) fn take(&mut self, f: &Facts, a: &Ack) -> Option<Sample> {
         self.round_start = false;
+        self.starved = f.unsent.is_none_or(|unsent| unsent < f.mss);
         if a.delivered.0 == 0 {
             return None;
         }

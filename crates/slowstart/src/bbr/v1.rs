@@ -432,7 +432,11 @@ impl Controller for Bbr {
     }
 
     fn on_idle(&mut self, f: &Facts, _: Span, _: Option<Span>) -> Change {
-        // CA_EVENT_TX_START. The window is not restarted, because pacing prevents a burst.
+        // CA_EVENT_TX_START, if the application or ProbeRTT limited sending. The window is not restarted,
+        // because pacing prevents a burst.
+        if !self.rates.starved && self.mode != Mode::ProbeRtt {
+            return Change::default();
+        }
         self.restarts = true;
         self.aggregation.since = f.now;
         self.aggregation.acked = Bytes::ZERO;

@@ -508,8 +508,12 @@ impl Controller for Bbr3 {
         Change::default()
     }
 
-    /// §5.4: the window is kept, and pacing at the bandwidth prevents a burst.
+    /// §5.4, if the application or `ProbeRTT` limited sending (`C.app_limited`): the window is kept, and pacing
+    /// at the bandwidth prevents a burst.
     fn on_idle(&mut self, f: &Facts, _: Span, _: Option<Span>) -> Change {
+        if !self.rates.starved && self.mode != Mode::ProbeRtt {
+            return Change::default();
+        }
         self.restarts = true;
         self.clump_since = f.now;
         if self.mode.in_probe_bw() {

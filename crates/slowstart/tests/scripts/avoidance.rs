@@ -110,6 +110,24 @@ fn cubic_stands_still_while_idle() {
     assert!(short.last() > short.first());
 }
 
+/// `CA_EVENT_TX_START`: the time since the last transmission may be longer than that since the ACK with which the
+/// curve began. The curve then begins now, not later.
+#[test]
+fn cubic_does_not_begin_in_the_future() {
+    let after = |since_last_sent: Span| {
+        let mut host = host("cubic", 1000);
+        lose(&mut host);
+        rounds(&mut host, RTT);
+        let _ = host.idle(Span::ZERO, None);
+        let _ = host.control.on_idle(&host.facts, since_last_sent, None);
+        host.fill();
+        rounds(&mut host, Span::secs(3))
+    };
+    let (soon, late) = (after(RTT), after(Span::secs(10)));
+    assert_eq!(soon, late);
+    assert!(late.last() > late.first(), "{late:?}");
+}
+
 /// RFC 9438 §4.7: after a second loss at a lower window, `W_max` is 0.85 of that window.
 #[test]
 fn fast_convergence_aims_lower() {

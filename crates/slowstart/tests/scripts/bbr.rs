@@ -208,6 +208,20 @@ fn an_idle_period_replaces_probe_rtt_and_sending_resumes_at_the_bandwidth() {
     assert_eq!(s.internal_value("min_rtt_s"), 0.12);
 }
 
+/// `bbr_cwnd_event`: a sender that always has data, and whose flight one ACK acknowledges whole, was not idle.
+#[test]
+fn an_empty_flight_of_a_sender_with_data_is_no_idle_period() {
+    let mut s = cruising();
+    let (pace, window) = (s.pace(), s.cwnd());
+    s.f.unsent = Some(Bytes(1_000_000));
+    s.rounds(1, mbit(8), 100);
+    s.idle(Span::secs(11));
+    assert_eq!((s.pace(), s.cwnd()), (pace, window));
+    s.rtt = Span::millis(120);
+    s.round(mbit(8), 100);
+    assert_eq!(s.c.phase(), "probe-rtt");
+}
+
 #[test]
 fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let mut s = cruising();

@@ -313,6 +313,18 @@ fn an_idle_period_replaces_probe_rtt() {
     assert_ne!(s.c.phase(), "probe-rtt");
 }
 
+/// `C.app_limited`: a sender that always has data, and whose flight one ACK acknowledges whole, was not idle.
+#[test]
+fn an_empty_flight_of_a_sender_with_data_is_no_idle_period() {
+    let mut s = cruising();
+    s.f.unsent = Some(Bytes(1_000_000));
+    s.round(mbit(8), 100);
+    s.idle(Span::secs(6));
+    s.rtt = Span::millis(120);
+    s.round(mbit(8), 100);
+    assert_eq!(s.c.phase(), "probe-rtt");
+}
+
 #[test]
 fn a_bandwidth_is_kept_for_two_cycles() {
     let mut s = cruising();
