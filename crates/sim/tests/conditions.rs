@@ -5,10 +5,11 @@ mod common;
 use common::{engine, run, sized};
 use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
-use slowstart_sim::app::{Bursts, Kind as App};
+use slowstart_sim::app::{Bursts, Kind as App, Writes};
 use slowstart_sim::engine::{Engine, FlowSpec, Sampling};
 use slowstart_sim::path::{Cause, Ecn, Kind, PacketInfo, PathSpec};
 use slowstart_sim::tcp::profile::Profile;
+use slowstart_sim::tcp::sender::LimitedBy;
 
 /// Flights of 10, 20 and 40 segments: 100 kB are here after three round trips and the transmission of the last
 /// flight, and no segment of them waits for a delayed ACK, as on a live kernel with either buffer (0.211 s).
@@ -142,4 +143,41 @@ fn bursts_have_their_pauses() {
     let second = all.since(first);
     // 1 MB takes 160 ms of the link at least, and the window is restarted after two seconds.
     assert!(Span::millis(2200) < second && second < Span::millis(2700), "{second:?}");
+}
+
+/// A sender that writes by a schedule keeps it, whatever has arrived: pauses also within a round trip, and a rate.
+#[test]
+fn a_schedule_of_writes_is_kept() {
+    let play = |app: &str, ahead: bool| {
+        let app = App::Writes(Writes::parse(app).expect("writes"));
+        let spec = FlowSpec { app, ..sized("hystart", Profile::LINUX_6_18, 0) };
+        let mut e = engine("rate=100Mbit rtt=40ms queue=4bdp", vec![spec]);
+        let end = Instant::ZERO + Span::secs(30);
+        if ahead {
+            e.complete(end)
+        } else {
+            e.run_until(end, |e| e.flows[0].truth.completed.is_some())
+        }
+        e
+    };
+    for (app, last_write_ms) in [
+        // Written when the connection is established, after 60 ms; three pieces within one round trip.
+        ("writes:10kB@4kB/5ms", 60 + 10),
+        ("writes:1MB,2s,10kB", 60 + 2000),
+        // 1 Mbit/s are 1250 bytes each 10 ms: 400 pieces.
+        ("writes:500kB@1Mbit,10kB", 60 + 4000),
+    ] {
+        let e = play(app, true);
+        let completed = e.flows[0].truth.completed.expect("complete").0;
+        let after = completed - last_write_ms * 1_000_000;
+        // Half a round trip, and the transmission of ten segments.
+        assert!((20_000_000..23_000_000).contains(&after), "{app}: {after} ns after the last write");
+        let f = &e.flows[0];
+        let limits = f.ends[f.sender()].tx.limits();
+        let waited = limits.spent(LimitedBy::Application, Instant::ZERO, e.now())
+            + limits.spent(LimitedBy::Idle, Instant::ZERO, e.now());
+        assert!(waited >= Span::millis(last_write_ms - 60) * 8 / 10, "{app}: {waited:?} for the application");
+        // Both ends act at their own times, whichever is computed first.
+        assert_eq!(play(app, false).flows[0].truth.completed.map(|at| at.0), Some(completed), "{app}");
+    }
 }

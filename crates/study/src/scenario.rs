@@ -438,9 +438,24 @@ impl Study {
             "web" => (app::Kind::Web, None),
             "browser" => (app::Kind::Browser, None),
             "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
+            other if other.starts_with("writes:") => {
+                let Some(writes) = app::Writes::parse(other) else {
+                    return Err(bad("app", other, app::Writes::EXPECTED));
+                };
+                if size.is_some() {
+                    let found = text.size.as_deref().unwrap_or_default();
+                    return Err(bad("size", found, "no size: those of the writes are given"));
+                }
+                pauses = writes.lasts();
+                (app::Kind::Writes(writes), Some(writes.bytes()).filter(|_| duration.is_none()))
+            }
             other => {
                 let Some(bursts) = app::Bursts::parse(other) else {
-                    let expected = format!("one of bulk, web, video, browser, or {}", app::Bursts::EXPECTED);
+                    let expected = format!(
+                        "one of bulk, web, video, browser, {}, or {}",
+                        app::Bursts::EXPECTED,
+                        app::Writes::EXPECTED
+                    );
                     return Err(named("app", other, &["bulk", "web", "video", "browser"], expected));
                 };
                 if size.is_some() {

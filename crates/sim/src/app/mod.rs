@@ -3,12 +3,15 @@
 
 mod browser;
 mod bursts;
+mod writes;
 
 use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use browser::Browser;
 pub use bursts::Bursts;
 use slowstart::units::{Instant, Span};
+use writes::Writer;
+pub use writes::Writes;
 
 /// What a flow's application does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub enum Kind {
     Browser,
     /// Bursts with pauses between them; the server closes after the last.
     Bursts(Bursts),
+    /// One transfer that the sender writes by a schedule; it closes after the last write.
+    Writes(Writes),
     /// Video segments: three at once at the beginning, then one in each period.
     Video {
         /// Bit rate of the video, bit/s.
@@ -86,8 +91,8 @@ pub(crate) struct Action {
     pub(crate) write: u64,
     /// Close this end, after that.
     pub(crate) close: bool,
-    /// When the client sends its next request.
-    pub(crate) request_at: Option<Instant>,
+    /// When the application of this end acts next: the client sends a request, or the sender writes.
+    pub(crate) acts_at: Option<Instant>,
     /// The receiver has all data of the flow.
     pub(crate) complete: bool,
     /// The bytes that must be delivered to this end before the application has to act again; 0 to act after
@@ -149,6 +154,7 @@ pub struct App {
     written: PerEnd<u64>,
     pending: Option<Pending>,
     browser: Browser,
+    writer: Writer,
     /// Objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte
     /// arrived.
     objects: Vec<(u64, Instant, Instant)>,
@@ -165,6 +171,7 @@ impl App {
             written: PerEnd::default(),
             pending: None,
             browser: Browser::default(),
+            writer: Writer::default(),
             objects: Vec::new(),
         }
     }
@@ -181,7 +188,7 @@ impl App {
         let first = self.begun == 0;
         self.begun += 1;
         match self.kind {
-            Kind::Bulk { .. } | Kind::External { .. } => None,
+            Kind::Bulk { .. } | Kind::External { .. } | Kind::Writes(_) => None,
             Kind::Request { request, response } => first.then_some(Exchange { at: now, request, response }),
             Kind::Objects { request, response, .. } if first => Some(Exchange { at: now, request, response }),
             Kind::Objects { more, .. } => (self.begun <= 1 + u64::from(more)).then(|| {
@@ -227,6 +234,11 @@ impl App {
         let mut action = match self.kind {
             Kind::Bulk { size } => self.transfer(s, size, false),
             Kind::External { size } => self.transfer(s, Some(size), true),
+            Kind::Writes(writes) => {
+                let begins = s.is_sender && self.written[s.end] == 0;
+                let action = self.transfer(s, Some(writes.bytes()), true);
+                if begins { self.write(now, s.end).unwrap_or_default() } else { action }
+            }
             // The client does not close: the server does, after its response.
             _ if s.end == End::Client => return self.on_response(now, s.delivered),
             _ => self.on_request(s.delivered),
@@ -271,7 +283,7 @@ impl App {
             self.pending = Some(Pending { exchange, request_end: None, response_end: None });
         }
         Action {
-            request_at: next.map(|e| e.at),
+            acts_at: next.map(|e| e.at),
             complete: whole
                 && next.is_none()
                 && matches!(self.kind, Kind::Request { .. } | Kind::Objects { .. } | Kind::Bursts(_)),
@@ -299,8 +311,18 @@ impl App {
         }
     }
 
-    /// The time of [`Action::request_at`] has come: returns the bytes of the request for the client to write,
-    /// or `None` if no exchange is under way.
+    /// The time of [`Action::acts_at`] has come for the sender: returns its next write, or `None` if it does not
+    /// write by a schedule.
+    pub(crate) fn write(&mut self, now: Instant, sender: End) -> Option<Action> {
+        let Kind::Writes(writes) = self.kind else { return None };
+        let (write, acts_at) = self.writer.next(&writes, now);
+        self.written[sender] += write;
+        // It reads nothing.
+        Some(Action { write, close: acts_at.is_none(), acts_at, due: u64::MAX, ..Action::default() })
+    }
+
+    /// The time of [`Action::acts_at`] has come for the client: returns the bytes of the request to write, or
+    /// `None` if no exchange is under way.
     pub(crate) fn request(&mut self) -> Option<u64> {
         let p = self.pending.as_mut()?;
         self.written[End::Client] += p.exchange.request;
@@ -341,7 +363,7 @@ mod tests {
         let kind = Kind::Objects { request: 100, response: 5000, more: 2 };
         let mut app = App::new(kind, Stream::named(1, "objects"));
         let mut now = Instant::ZERO;
-        let (mut asked, mut sent) = (app.on_response(now, 0).request_at.map(|_| ()), 0);
+        let (mut asked, mut sent) = (app.on_response(now, 0).acts_at.map(|_| ()), 0);
         let mut completions = 0;
         while asked.take().is_some() {
             now = now + Span::millis(1);
@@ -352,7 +374,7 @@ mod tests {
             now = now + Span::millis(1);
             let answer = app.on_response(now, sent);
             completions += u32::from(answer.complete);
-            asked = answer.request_at.map(|_| ());
+            asked = answer.acts_at.map(|_| ());
         }
         // The FIN, and what else may come.
         for _ in 0..3 {

@@ -57,7 +57,7 @@ pub(super) const FLOW_CLOCKS: usize = 2 * CLOCKS + 1;
 pub(super) struct ClockId(u8);
 
 impl ClockId {
-    /// The clock of the application, which acts at the client.
+    /// The clock of the application. The client's begins the connection.
     pub(super) const APPLICATION: Self = Self(FLOW_CLOCKS as u8 - 1);
 
     /// The clock for deadline `i` of [`Endpoint::deadlines`](crate::tcp::endpoint::Endpoint::deadlines) of an
@@ -74,10 +74,9 @@ impl ClockId {
         (end, self.index() % CLOCKS)
     }
 
-    /// The end at which it fires.
+    /// The end at which it fires; for the application's, unless it says where.
     #[inline]
     pub(super) const fn end(self) -> End {
-        // The application acts at the client.
         if self.index() < CLOCKS { End::Server } else { End::Client }
     }
 

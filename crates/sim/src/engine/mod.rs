@@ -13,7 +13,7 @@ pub use id::FlowId;
 pub use proxy::Proxied;
 pub use truth::{BIN, Impact, Truth};
 
-use crate::app::{Kind as AppKind, Socket};
+use crate::app::{Action, Kind as AppKind, Socket};
 use crate::path::{Dropped, Kind, Path};
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::segment::Segment;
@@ -579,12 +579,15 @@ impl Engine {
 
     // Applications.
 
-    /// The flow begins, or its next request is due.
+    /// The flow begins, or its next request or write is due.
     fn on_application_clock(&mut self, flow: FlowId) {
-        let end = End::Client;
+        let mut end = End::Client;
         let f = &mut self.flows[flow.index()];
         if f.ends[end].state() == State::Closed {
             self.cost.packets += self.net.call(f, end, |end, now, sink| end.connect(now, sink));
+        } else if let Some(action) = f.app.write(self.net.now, f.sender()) {
+            end = f.sender();
+            self.act(flow, end, action);
         } else if let Some(bytes) = f.app.request() {
             f.ends[end].tx.write(bytes);
             self.send(flow, end);
@@ -612,11 +615,18 @@ impl Engine {
         }
         let action = f.app.on_event(now, &socket);
         f.due[end] = action.due.min(Truth::next_milestone(socket.delivered));
+        self.act(flow, end, action);
+    }
+
+    /// Does what the application of an end decided.
+    fn act(&mut self, flow: FlowId, end: End, action: Action) {
+        let now = self.net.now;
+        let f = &mut self.flows[flow.index()];
         if action.complete && f.truth.completed.is_none() {
             f.truth.completed = Some(now);
         }
-        if let Some(at) = action.request_at {
-            self.net.arm(flow, f, ClockId::APPLICATION, at);
+        if let Some(at) = action.acts_at {
+            self.net.arm_at(end, flow, f, ClockId::APPLICATION, at);
         }
         if action.sends() {
             f.ends[end].tx.write(action.write);

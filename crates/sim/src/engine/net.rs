@@ -544,9 +544,15 @@ impl Net {
     /// Sets a clock of a flow to `at`.
     #[inline(never)]
     pub(super) fn arm(&mut self, i: FlowId, flow: &mut Flow, clock: ClockId, at: Instant) {
+        self.arm_at(clock.end(), i, flow, clock, at);
+    }
+
+    /// The same for the application's clock, which fires at the end where the application acts next.
+    #[inline]
+    pub(super) fn arm_at(&mut self, end: End, i: FlowId, flow: &mut Flow, clock: ClockId, at: Instant) {
         flow.armed[clock.index()] = at;
         let source = Source::clock(self.lines.len(), i, clock);
-        self.clocks[clock.end()].push(Reverse(key(self.seed, at, source)));
+        self.clocks[end].push(Reverse(key(self.seed, at, source)));
     }
 
     /// Sets all clocks of an end to its deadlines.
