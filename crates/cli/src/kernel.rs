@@ -35,7 +35,7 @@ pub(crate) struct Kernel {
 #[derive(Subcommand)]
 enum Command {
     Load(Load),
-    /// Removes a pinned startup; connections that use it keep it until they close
+    /// Remove a pinned startup; connections that use it keep it until they close
     ///
     /// Restores the default where it was the default. Fails if a process holds it:
     /// stop that process instead.
@@ -52,13 +52,13 @@ enum Command {
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
-    /// Lists what is loaded, by whom, how many connections use it, selections and defaults
+    /// List what is loaded, by whom, how many connections use it, selections and defaults
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Uses a startup for each new connection of a cgroup, until Ctrl-C or pinned
+    /// Use a startup for each new connection of a cgroup, until Ctrl-C or, with --pin, until it is removed
     ///
     /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a
     /// service restarts, it is attached to the new one. A pinned selection does not follow; repeat the
@@ -75,7 +75,7 @@ enum Command {
         #[arg(long)]
         pin: bool,
     },
-    /// Removes a selection, also if its cgroup no longer exists; a process that holds one ends
+    /// Remove a selection, also if its cgroup no longer exists; a process that keeps one ends
     Unselect {
         /// Directory of the cgroup
         #[arg(long)]
@@ -84,14 +84,14 @@ enum Command {
     Watch(crate::watch::Watch),
     Trial(Box<crate::trial::TrialArgs>),
     Memory(crate::kernel_memory::MemoryArgs),
-    /// Shows which of these commands work here, what each lacks, and how to get what is missing
+    /// Show which of these commands work here, what each lacks, and how to get what is missing
     ///
-    /// Loads a small program and a map of each type that a command needs, to find out which of them the
+    /// It loads a small program and a map of each type that a command needs, to find out which of them the
     /// kernel refuses. The exit status is 0 if `load` works, 2 if not.
     Check,
 }
 
-/// Loads a startup and holds it until Ctrl-C, or pins it.
+/// Load a startup and keep it until Ctrl-C or, with --pin, until it is removed
 ///
 /// Examples:
 ///   slowstart kernel load search:threshold=0.3

@@ -29,12 +29,12 @@ pub(crate) struct MemoryArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists the entries of all controls that are loaded, or of one
+    /// List the entries of all controls that are loaded, or of one
     List {
         /// Name of a startup or congestion control
         control: Option<String>,
     },
-    /// Removes the entries of all controls that are loaded, or of one
+    /// Remove the entries of all controls that are loaded, or of one
     Clear {
         /// Name of a startup or congestion control
         control: Option<String>,

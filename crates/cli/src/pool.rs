@@ -29,7 +29,7 @@ enum TrialsCommand {
 ///
 /// Each folder is one that `slowstart kernel trial --out` writes; its `statistics.json` is enough, which
 /// holds sums and no rows of connections. Each server is compared with itself only, and servers that differ
-/// from the others are named. The intervals hold however often one looks, while the trials run and after
+/// from the others are named. You may look as often as you like: the intervals hold while the trials run and after
 /// them.
 #[derive(Args)]
 #[command(after_help = "Examples:

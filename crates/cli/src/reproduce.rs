@@ -91,7 +91,7 @@ impl Reproduce {
             if !there(CLAIMS)
                 && let Some(name) = names.find(|name| there(name))
             {
-                bail!("--out {}: {name} exists beside no {CLAIMS}; choose another folder", dir.display());
+                bail!("--out {}: found {name} without {CLAIMS}; choose another folder", dir.display());
             }
         }
         let mut results: Vec<(&Experiment, Vec<Judged>)> = Vec::new();

@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 
 /// A controlled experiment among a service's own connections, until Ctrl-C
 ///
-/// It tells which startup serves the users best. Each new connection of the
+/// It finds out which startup serves the users best. Each new connection of the
 /// cgroup is assigned to an arm at random, when it is established. The first arm
 /// is the control. Connections whose program asks for a congestion control are
-/// left alone. The intervals hold however often one looks (docs/guide/trial.md).
+/// left alone. You may look at the result as often as you like (docs/guide/trial.md).
 /// When the trial ends, in any way, new connections use what they used before.
 ///
 /// Examples:

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Show connections and how their startups end, until Ctrl-C (or q)
 ///
-/// It shows those of every congestion control. Without a terminal, or with
+/// It shows connections of every congestion control. Without a terminal, or with
 /// --json, prints one line for each startup that ended and each connection that
 /// closed.
 ///

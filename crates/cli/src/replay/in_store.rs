@@ -66,7 +66,7 @@ pub(super) fn replay(
         records.iter().filter_map(|r| Some(format!("{}: {}", r.file, r.error.as_ref()?))).collect();
     errors.iter().take(NAMED).for_each(|e| warn(e));
     if errors.len() > NAMED {
-        warn(&format!("{} more; files/*.jsonl in the store has all", errors.len() - NAMED));
+        warn(&format!("{} more; files/*.jsonl in the store lists all", errors.len() - NAMED));
     }
     let mut population = Population::default();
     all.transfers(&store, |t| population.add(t))?;
