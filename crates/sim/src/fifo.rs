@@ -99,6 +99,12 @@ impl<T: Copy + Default> Fifo<T> {
         if self.head == self.tail { None } else { self.places.get(self.head) }
     }
 
+    /// The first item, mutable.
+    #[inline]
+    pub(crate) fn front_mut(&mut self) -> Option<&mut T> {
+        if self.head == self.tail { None } else { self.places.get_mut(self.head) }
+    }
+
     /// The index before `at` in order.
     fn before(&self, at: usize) -> usize {
         if at.is_multiple_of(CHUNK) { self.previous[at / CHUNK] * CHUNK + CHUNK - 1 } else { at - 1 }

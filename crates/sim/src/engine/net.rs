@@ -8,7 +8,7 @@ use super::flow::{Control, Flow, Origin};
 use super::id::{ClockId, Destination, Due, FlowId, LineId, Source};
 use super::queued::{Fate, Queued, Waiting, What};
 use crate::ends::{End, PerEnd};
-use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
+use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path, Spacing};
 use crate::random;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
 use crate::tcp::segment::{ACK, FIN, Numbers, PSH, SYN, Segment, Wire, milliseconds};
@@ -48,9 +48,14 @@ pub(super) struct Packet {
     /// Acknowledgement number and echo, 32 bits each.
     answer: u64,
     /// From the lowest bit on: window and length, 16 bits each, flags and ECN codepoint, 8 bits each, and one
-    /// bit that is set if its segment is in [`LineQueue::segments`].
+    /// bit each for [`SEGMENT`] and [`RUN`].
     rest: u64,
 }
+
+/// Set if the segment of a packet is in [`LineQueue::segments`].
+const SEGMENT: u64 = 1 << 48;
+/// Set if a packet is the first of a [`Run`].
+const RUN: u64 = 1 << 49;
 
 impl Packet {
     #[allow(
@@ -69,7 +74,7 @@ impl Packet {
             || s.len > u32::from(u16::MAX);
         let answer = u64::from(s.ack) | u64::from(echo) << 32;
         let bits = u64::from(s.window) | u64::from(s.len as u16) << 16 | u64::from(s.flags) << 32;
-        let rest = bits | u64::from(s.ecn as u8) << 40 | u64::from(has_segment) << 48;
+        let rest = bits | u64::from(s.ecn as u8) << 40 | if has_segment { SEGMENT } else { 0 };
         Self { sent, to, seq: s.seq, answer, rest }
     }
 
@@ -103,7 +108,7 @@ impl Packet {
 
     /// True if its segment is in [`LineQueue::segments`].
     pub(super) fn has_segment(&self) -> bool {
-        self.rest >> 48 != 0
+        self.rest & SEGMENT != 0
     }
 
     /// True for an acknowledgement alone, without SACK blocks.
@@ -133,8 +138,27 @@ pub(super) struct LineQueue {
     pub(super) line: ArrivalQueue<Packet>,
     /// The segments of those with [`Packet::has_segment`], in order.
     segments: VecDeque<Segment>,
+    /// What is left of the run that has begun to arrive, and the runs of the others with [`RUN`], in order.
+    run: Run,
+    runs: VecDeque<Run>,
     /// Number of packets that wait in a queue discipline before they enter the line.
     pub(super) queued: usize,
+}
+
+/// Number of packets from which a run takes less than each by itself.
+const LEAST_RUN: u32 = 3;
+
+/// Full packets of a burst that follow each other through the link: one place in the line stands for all of
+/// them.
+#[derive(Copy, Clone, Debug, Default)]
+struct Run {
+    /// Number of packets after the first.
+    left: u32,
+    /// The payload of each.
+    len: u32,
+    /// True if the last one pushes.
+    pushes: bool,
+    spacing: Spacing,
 }
 
 impl LineQueue {
@@ -148,6 +172,31 @@ impl LineQueue {
     #[inline(never)]
     pub(super) fn take_segment(&mut self) -> Segment {
         self.segments.pop_front().unwrap_or_default()
+    }
+
+    /// Adds a run whose first packet arrives at `at`.
+    fn push_run(&mut self, at: Instant, mut packet: Packet, run: Run) {
+        packet.set_push(false);
+        packet.rest |= RUN;
+        self.line.push(at, packet);
+        self.runs.push_back(run);
+    }
+
+    /// Puts the next packet of its run in the place of the first packet.
+    #[inline(never)]
+    fn step_run(&mut self) {
+        let Some((at, packet)) = self.line.first_mut() else { return };
+        let run = &mut self.run;
+        if run.left == 0 {
+            *run = self.runs.pop_front().unwrap_or_default();
+        }
+        *at = run.spacing.next(*at);
+        packet.seq = packet.seq.wrapping_add(run.len);
+        run.left -= 1;
+        if run.left == 0 {
+            packet.rest &= !RUN;
+            packet.set_push(run.pushes);
+        }
     }
 
     /// Adds a packet that may arrive before others.
@@ -207,10 +256,15 @@ impl Wire for PacketSink<'_> {
             let queued = Queued { packet, line, is_data };
             return self.put_special_train(queued, *s, n);
         }
+        let pushes = s.has(PSH);
+        let is_run = n >= LEAST_RUN && !packet.has_segment();
+        if is_run && self.net.put_run(line, packet, info.bytes, (n, s.len, pushes)) {
+            return;
+        }
+        let direction = leaving(&mut self.net.path, end);
         let queue = &mut self.net.lines[line.index()];
         let extra = self.net.extra[line.pair()];
         let idle = queue.line.is_empty();
-        let pushes = s.has(PSH);
         for left in (0..n).rev() {
             packet.set_push(pushes && left == 0);
             match direction.pass_simple(now, &info) {
@@ -475,14 +529,19 @@ impl Net {
 
     /// Takes the first packet of a line. The segment of one with [`Packet::has_segment`] is then to be taken
     /// by [`LineQueue::take_segment`].
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub(super) fn take_arrival(&mut self, line: LineId) -> Option<Arrival> {
-        let queue = &mut self.lines[line.index()].line;
+        let queue = &mut self.lines[line.index()];
         // Where packets overtake, the event of one that was overtaken is pending twice.
-        let (at, &packet) = queue.first().filter(|(at, _)| *at <= self.now)?;
+        let (at, &packet) = queue.line.first().filter(|(at, _)| *at <= self.now)?;
         debug_assert_eq!(at, self.now, "an arrival that is late");
-        queue.skip();
-        Some(Arrival { packet, next: queue.next().unwrap_or(Instant::NEVER) })
+        if packet.rest & RUN == 0 {
+            queue.line.skip();
+        } else {
+            queue.step_run();
+        }
+        Some(Arrival { packet, next: queue.line.next().unwrap_or(Instant::NEVER) })
     }
 
     /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end
@@ -520,6 +579,28 @@ impl Net {
                 self.clocks[line.sender().other()].push(Reverse(key));
             }
         }
+    }
+
+    /// Puts `n` packets of `bytes` bytes, `len` of them payload, into a line as one [`Run`], if its direction
+    /// can take them so. Returns whether it did.
+    #[inline(never)]
+    fn put_run(
+        &mut self,
+        line: LineId,
+        packet: Packet,
+        bytes: u32,
+        (n, len, pushes): (u32, u32, bool),
+    ) -> bool {
+        let direction = leaving(&mut self.path, line.sender());
+        let Some((at, spacing)) = direction.pass_run(self.now, bytes, n) else { return false };
+        let at = at + self.extra[line.pair()];
+        let queue = &mut self.lines[line.index()];
+        let idle = queue.line.is_empty();
+        queue.push_run(at, packet, Run { left: n - 1, len, pushes, spacing });
+        if idle {
+            self.schedule_line(line, at);
+        }
+        true
     }
 
     /// Captures `n` packets that leave an end of a flow. Takes the segment by value: a reference would force

@@ -68,6 +68,12 @@ impl<T: Copy + Default> ArrivalQueue<T> {
         self.queue.front().map(|(at, item)| (*at, item))
     }
 
+    /// Returns the arrival time of the first item and the item, both mutable: for one that stands for several.
+    #[inline]
+    pub fn first_mut(&mut self) -> Option<&mut (Instant, T)> {
+        self.queue.front_mut()
+    }
+
     /// Returns the arrival time of the last item, and the item.
     pub fn last(&mut self) -> Option<(Instant, &mut T)> {
         self.queue.back_mut().map(|(at, item)| (*at, item))

@@ -6,9 +6,10 @@
 
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::HostQueue;
+use std::collections::VecDeque;
 
 use super::bucket::Buckets;
-use super::rates::Rates;
+use super::rates::{Rates, Spacing};
 use super::trace::Opportunities;
 use super::{Cause, Dropped, PacketInfo};
 use crate::fifo::Fifo;
@@ -100,6 +101,17 @@ pub(super) struct Link {
     queue: Queue,
 }
 
+/// A packet that waits, or several that follow each other.
+#[derive(Copy, Clone, Debug, Default)]
+struct Waiting {
+    /// When the service of the first begins, and when that of the last ends; the same time for a single one.
+    start: Instant,
+    end: Instant,
+    packets: u32,
+    /// The bytes of each.
+    bytes: u32,
+}
+
 /// The queue of a link.
 #[derive(Clone, Debug)]
 struct Queue {
@@ -111,9 +123,11 @@ struct Queue {
     mark_above: Option<Span>,
     /// True if the last ECN-capable packet was marked.
     marked: bool,
-    /// When the service of each waiting packet begins, and its bytes.
-    waiting: Fifo<(Instant, u32)>,
-    /// The sum of those bytes.
+    waiting: Fifo<Waiting>,
+    /// How the packets of those that are several follow each other.
+    spacings: VecDeque<Spacing>,
+    /// Number of packets behind the first of these, and the bytes of all.
+    behind: u64,
     backlog: u64,
     /// Bytes of all packets taken so far that were not thrown away later.
     admitted: u64,
@@ -124,9 +138,9 @@ impl Queue {
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
     #[inline(always)]
     fn admit(&mut self, now: Instant, start: Instant, bytes: u32, capable: bool) -> Result<(), Dropped> {
-        let backlog = self.backlog(now);
+        self.forget_begun(now);
         if let Some(aqm) = &mut self.random_drop
-            && backlog > aqm.above
+            && Bytes(self.backlog) > aqm.above
             && aqm.stream.chance(aqm.share)
         {
             return Err(Dropped { at: now, cause: Cause::Aqm });
@@ -135,28 +149,67 @@ impl Queue {
             self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
         }
         if start > now {
-            let full = self.backlog + u64::from(bytes) > self.most.0
-                || match self.limit {
-                    Limit::Packets(most) => self.waiting.len() as u64 >= most,
-                    Limit::Time(most) => start.since(now) > most,
-                    Limit::Infinite | Limit::Bytes(_) => false,
-                };
-            if full {
+            let late = matches!(self.limit, Limit::Time(most) if start.since(now) > most);
+            if late || !self.has_room(bytes, 1) && !self.has_room_now(now, bytes) {
                 return Err(Dropped { at: now, cause: Cause::QueueFull });
             }
-            self.waiting.push((start, bytes));
+            self.waiting.push(Waiting { start, end: start, packets: 1, bytes });
             self.backlog += u64::from(bytes);
         }
         self.admitted += u64::from(bytes);
         Ok(())
     }
 
-    /// The waiting bytes.
+    /// Number of waiting packets.
+    fn packets(&self) -> u64 {
+        self.waiting.len() as u64 + self.behind
+    }
+
+    /// True if there is room for `n` packets.
     #[inline]
-    fn backlog(&mut self, now: Instant) -> Bytes {
-        while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
+    fn has_room(&self, bytes: u32, n: u32) -> bool {
+        self.backlog + u64::from(n) * u64::from(bytes) <= self.most.0
+            && !matches!(self.limit, Limit::Packets(most) if self.packets() + u64::from(n) > most)
+    }
+
+    #[inline(never)]
+    fn has_room_now(&mut self, now: Instant, bytes: u32) -> bool {
+        self.backlog(now);
+        self.has_room(bytes, 1)
+    }
+
+    /// True if of `n` packets that arrive now none can be dropped.
+    fn takes_all(&mut self, now: Instant, bytes: u32, n: u32) -> bool {
+        self.forget_begun(now);
+        self.random_drop.is_none() && !matches!(self.limit, Limit::Time(_)) && self.has_room(bytes, n)
+    }
+
+    /// Removes what no longer waits, but for those of several of which the last still does, or is in service.
+    #[inline]
+    fn forget_begun(&mut self, now: Instant) {
+        while let Some(first) = self.waiting.front().filter(|w| w.end <= now) {
+            self.backlog -= u64::from(first.packets) * u64::from(first.bytes);
+            if first.start < first.end {
+                self.behind -= u64::from(first.packets - 1);
+                self.spacings.pop_front();
+            }
             self.waiting.skip();
-            self.backlog -= u64::from(bytes);
+        }
+    }
+
+    /// The waiting bytes.
+    fn backlog(&mut self, now: Instant) -> Bytes {
+        self.forget_begun(now);
+        while let Some(first) = self.waiting.front_mut().filter(|w| w.start <= now) {
+            self.backlog -= u64::from(first.bytes);
+            let Some(spacing) = self.spacings.front_mut().filter(|_| first.packets > 1) else {
+                self.spacings.pop_front();
+                self.waiting.skip();
+                continue;
+            };
+            first.start = spacing.next(first.start);
+            first.packets -= 1;
+            self.behind -= 1;
         }
         Bytes(self.backlog)
     }
@@ -171,6 +224,8 @@ impl Link {
             mark_above: None,
             marked: false,
             waiting: Fifo::default(),
+            spacings: VecDeque::new(),
+            behind: 0,
             backlog: 0,
             admitted: 0,
         };
@@ -214,6 +269,29 @@ impl Link {
         Ok(rates.send(now, bytes))
     }
 
+    /// Takes `n` packets that arrive now and are not ECN-capable, if they leave at one rate and none can be
+    /// dropped; else does nothing. Returns when the first has left, and how the others follow.
+    #[inline]
+    pub(super) fn pass_run(&mut self, now: Instant, bytes: u32, n: u32) -> Option<(Instant, Spacing)> {
+        let Service::Rates(rates) = &mut self.service else { return None };
+        if !self.queue.takes_all(now, bytes, n) {
+            return None;
+        }
+        let (start, mut spacing) = rates.send_run(now, bytes, n)?;
+        let of_all = spacing;
+        let (first, end) = (spacing.next(start), rates.start(now));
+        // The first does not wait if the link is free.
+        let (start, of_waiting, packets) =
+            if start > now { (start, of_all, n) } else { (first, spacing, n - 1) };
+        let queue = &mut self.queue;
+        queue.waiting.push(Waiting { start, end, packets, bytes });
+        queue.spacings.push_back(of_waiting);
+        queue.behind += u64::from(packets - 1);
+        queue.backlog += u64::from(packets) * u64::from(bytes);
+        self.queue.admitted += u64::from(n) * u64::from(bytes);
+        Some((first, spacing))
+    }
+
     #[inline(never)]
     fn pass_special(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
         self.queue.admit(now, self.service.start(now, bytes), bytes, capable)?;
@@ -237,7 +315,7 @@ impl Link {
         let used = self.backlog(now);
         let packet = Bytes(u64::from(packet));
         let (limit, room) = match self.queue.limit {
-            Limit::Packets(n) => (packet * n, n.saturating_sub(self.queue.waiting.len() as u64)),
+            Limit::Packets(n) => (packet * n, n.saturating_sub(self.queue.packets())),
             Limit::Bytes(bytes) => (bytes, (bytes - used).units(packet)),
             // A path file is refused that makes an interface of such a queue.
             Limit::Infinite | Limit::Time(_) => (Bytes::MAX, (Bytes::MAX - used).units(packet)),
@@ -262,7 +340,8 @@ impl Link {
         if let Some(carried) = self.carried(at) {
             self.queue.admitted = carried.0;
         }
-        (self.queue.waiting, self.queue.backlog) = (Fifo::default(), 0);
+        (self.queue.waiting, self.queue.behind, self.queue.backlog) = (Fifo::default(), 0, 0);
+        self.queue.spacings.clear();
         self.service.abandon(at);
     }
 

@@ -47,6 +47,7 @@ pub use ecn::Ecn;
 pub use error::PathError;
 pub use files::Files;
 pub use held::Held;
+pub use rates::Spacing;
 pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 
 use aggregate::Aggregate;
@@ -284,6 +285,18 @@ impl Direction {
             t = element.pass(t, p)?;
         }
         Ok(t)
+    }
+
+    /// Does the same for `n` packets at once, if the link takes all of them and nothing but a constant delay
+    /// follows; else does nothing. Returns the arrival of the first, and how the others follow.
+    #[inline]
+    pub fn pass_run(&mut self, now: Instant, bytes: u32, n: u32) -> Option<(Instant, Spacing)> {
+        debug_assert!(self.simple, "it has other elements");
+        if !self.beyond.is_empty() {
+            return None;
+        }
+        let (first, spacing) = self.link.as_mut()?.pass_run(now, bytes, n)?;
+        Some((first + self.propagation, spacing))
     }
 
     fn has_simple_elements(&self) -> bool {

@@ -36,21 +36,41 @@ impl Profile {
     }
 }
 
+/// How packets of one size leave one after the other.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Spacing {
+    /// What each takes: whole nanoseconds, and work beyond.
+    ns: u64,
+    beyond: u64,
+    rate: u64,
+    /// The last packet ended this much work after `t`, less than a nanosecond's: carried over, or a long run
+    /// would gain on the rate.
+    carry: u64,
+}
+
+impl Spacing {
+    /// Returns when the next packet has left, if the one before it has at `t`.
+    #[inline]
+    pub fn next(&mut self, t: Instant) -> Instant {
+        let beyond = self.beyond + self.carry;
+        let over = u64::from(beyond >= self.rate);
+        self.carry = beyond - over * self.rate;
+        t + Span(self.ns + over)
+    }
+}
+
 /// A server of that rate.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     profile: Profile,
-    /// The piece last used, until it ends: most packets are served within it.
-    rate: u64,
+    /// When the piece last used ends: most packets are served within it.
     until: Instant,
-    /// The last packet ends here ...
+    /// When the last packet ends.
     free: Instant,
-    /// ... and this much work later, less than a nanosecond's: carried over, or a long run would gain on the
-    /// rate.
-    carry: u64,
-    /// What the last packet took at this rate: its bytes ([`NONE`] if there was none), whole nanoseconds, and
-    /// work beyond. Packets are mostly of one size, and a division is what a packet costs most here.
-    last: (u32, u64, u64),
+    /// The bytes of the last packet ([`NONE`] if there was none at this rate), and what more of that size
+    /// would take. Packets are mostly of one size, and a division is what a packet costs most here.
+    bytes: u32,
+    spacing: Spacing,
 }
 
 /// More bytes than any packet has.
@@ -59,7 +79,8 @@ const NONE: u32 = u32::MAX;
 impl Rates {
     pub(super) fn new(profile: Profile) -> Self {
         let (rate, until) = profile.piece(Instant::ZERO);
-        Self { profile, rate, until, free: Instant::ZERO, carry: 0, last: (NONE, 0, 0) }
+        let spacing = Spacing { rate, ..Spacing::default() };
+        Self { profile, until, free: Instant::ZERO, bytes: NONE, spacing }
     }
 
     /// When a packet that arrives now would begin to be sent.
@@ -71,25 +92,47 @@ impl Rates {
     #[inline]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         debug_assert!(bytes < 1 << 30, "work is counted in 64 bits");
-        let (t, carry) = if self.free >= now { (self.free, self.carry) } else { (now, 0) };
-        if bytes == self.last.0 {
-            let beyond = self.last.2 + carry;
-            let over = u64::from(beyond >= self.rate);
-            let end = t + Span(self.last.1 + over);
+        let (t, carry) = self.begin(now);
+        if bytes == self.bytes {
+            let mut spacing = Spacing { carry, ..self.spacing };
+            let end = spacing.next(t);
             if end < self.until {
-                self.free = end;
-                self.carry = beyond - over * self.rate;
+                (self.free, self.spacing.carry) = (end, spacing.carry);
                 return end;
             }
         }
         self.integrate(t, carry, bytes)
     }
 
+    /// Where a packet that arrives now begins: the time, and the work carried over.
+    #[inline]
+    fn begin(&self, now: Instant) -> (Instant, u64) {
+        if self.free >= now { (self.free, self.spacing.carry) } else { (now, 0) }
+    }
+
+    /// Sends `n` packets that arrive now, if all are of the size of the last one and leave at the same rate;
+    /// else does nothing. Returns when the first begins and how they follow each other.
+    #[inline]
+    pub(super) fn send_run(&mut self, now: Instant, bytes: u32, n: u32) -> Option<(Instant, Spacing)> {
+        let (t, carry) = self.begin(now);
+        let run = Spacing { carry, ..self.spacing };
+        if bytes != self.bytes || run.ns == 0 {
+            return None;
+        }
+        let beyond = carry + u64::from(n) * run.beyond;
+        let end = t + Span(u64::from(n) * run.ns + beyond / run.rate);
+        if end >= self.until {
+            return None;
+        }
+        (self.free, self.spacing.carry) = (end, beyond % run.rate);
+        Some((t, run))
+    }
+
     /// Does not send what has not left by `at`.
     pub(super) fn abandon(&mut self, at: Instant) {
         if self.free > at {
-            (self.free, self.carry, self.last) = (at, 0, (NONE, 0, 0));
-            (self.rate, self.until) = self.profile.piece(at);
+            (self.free, self.bytes, self.spacing.carry) = (at, NONE, 0);
+            (self.spacing.rate, self.until) = self.profile.piece(at);
         }
     }
 
@@ -100,19 +143,21 @@ impl Rates {
         let mut work = whole + carry;
         loop {
             if t >= self.until {
-                (self.rate, self.until) = self.profile.piece(t);
-                self.last.0 = NONE;
+                (self.spacing.rate, self.until) = self.profile.piece(t);
+                self.bytes = NONE;
             }
             // No rate, no progress: an outage is waited out.
-            if let Some(ns) = work.checked_div(self.rate) {
+            let rate = self.spacing.rate;
+            if let Some(ns) = work.checked_div(rate) {
                 let room = self.until.since(t).0;
                 if ns < room || self.until == Instant::NEVER {
                     self.free = t + Span(ns);
-                    self.carry = work - ns * self.rate;
-                    self.last = (bytes, whole / self.rate, whole % self.rate);
+                    self.bytes = bytes;
+                    self.spacing =
+                        Spacing { ns: whole / rate, beyond: whole % rate, rate, carry: work - ns * rate };
                     return self.free;
                 }
-                work -= room * self.rate;
+                work -= room * rate;
             }
             t = self.until;
         }
@@ -152,6 +197,31 @@ mod tests {
             }
             let exact = u128::from(sent) * 8 * 1_000_000_000 / u128::from(rate);
             assert_eq!(u128::from(last.0), exact, "at {rate} bit/s");
+        }
+    }
+
+    #[test]
+    fn a_run_is_what_its_packets_are_one_by_one() {
+        for rate in [999_983, 144_000_000, 999_999_999_989] {
+            let mut single = steps(&[(0, rate), (1_000, 2 * rate)]);
+            let mut runs = single.clone();
+            for i in 0..1_000 {
+                let now = Instant(i * 997_001);
+                let n = 1 + (i % 7) as u32;
+                let ends: Vec<Instant> = (0..n).map(|_| single.send(now, 1500)).collect();
+                let begun = runs.send_run(now, 1500, n);
+                let got: Vec<Instant> = match begun {
+                    Some((mut t, mut run)) => (0..n)
+                        .map(|_| {
+                            t = run.next(t);
+                            t
+                        })
+                        .collect(),
+                    None => (0..n).map(|_| runs.send(now, 1500)).collect(),
+                };
+                assert_eq!(got, ends, "{n} packets at {now:?}");
+                assert_eq!((runs.free, runs.spacing.carry), (single.free, single.spacing.carry));
+            }
         }
     }
 
