@@ -80,6 +80,9 @@ impl Emulate {
         for caveat in &emulation.caveats {
             note(caveat);
         }
+        if self.serve.is_some() && !emulation.releases_by_stamps() {
+            note("this kernel has no fq (sch_fq): pacing by SO_TXTIME does not act");
+        }
         if user.is_none() && geteuid().is_root() {
             let name = std::env::var("SUDO_USER").unwrap_or_else(|_| "NAME".to_string());
             note(&format!("the program runs as root; --user {name} runs it as another user"));

@@ -174,8 +174,47 @@ mod live {
         assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
         // One run decides nothing.
         assert_eq!(entry["verdict"], "undecided");
-        let (r, _) = report("no-qlog", &[&stack[..], &own[..]].concat());
-        assert_eq!(r["entries"][0]["verdict"], "not-observed", "{r}");
+        // Without the log nothing is observed, and that is no success.
+        let out = slowstart(&[&["suite", "run"], &stack[..], &own[..]].concat());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stdout));
+        assert!(text(&out.stderr).contains("nothing was judged"), "{}", text(&out.stderr));
+    }
+
+    #[test]
+    fn a_fetch_that_fails_shows_nothing_of_the_stack() {
+        let Some(_one) = able() else { return };
+        // The first of two fetches fails.
+        let marker = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suite-failed-once");
+        let _ = std::fs::remove_file(&marker);
+        let marker = marker.to_str().expect("UTF-8");
+        let fetch = format!("[ -e {marker} ] || {{ touch {marker}; echo no certificate; exit 3; }}; {FETCH}");
+        let stack = ["--serve", SERVE, "--fetch", &fetch, "--scenario", "short-1MB", "--runs", "2"];
+        let about = ["--name", "mine", "--stack-version", "1.2", "--congestion-control", "reno", "--warm-up"];
+        // The fetch before a run is a fetch that may fail, and then the run says nothing.
+        let out = slowstart(&[&["suite", "run"], &stack[..], &about[..]].concat());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stdout));
+        assert!(text(&out.stderr).contains("--warm-up: "), "{}", text(&out.stderr));
+        std::fs::remove_file(marker).expect("the fetch made it");
+        let (r, printed) = report("failed", &[&stack[..], &about[..6]].concat());
+        let lost = r["entries"]
+            .as_array()
+            .expect("entries")
+            .iter()
+            .find(|e| e["criterion"].as_str().is_some_and(|c| c.starts_with("lost")));
+        let lost = lost.expect("an entry");
+        assert_eq!(
+            lost["values"][0],
+            serde_json::Value::Null,
+            "a fetch that failed lost nothing by merit: {lost}"
+        );
+        assert_eq!(lost["never"], 0, "{lost}");
+        let note = "short-1MB, 1 of 2 runs: the fetch ended with exit status: 3: no certificate";
+        assert!(printed.contains(note), "{printed}");
+        assert_eq!(
+            (&r["startups"][0], &r["stack_version"], &r["congestion_control"]),
+            (&"mine".into(), &"1.2".into(), &"reno".into())
+        );
+        assert!(printed.contains("mine: version 1.2, congestion control reno"), "{printed}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::clock::clock;
 use crate::emulate::{Emulation, SERVER, tcp_flow};
 use crate::error::KernelError;
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::sockopt::{TcpCongestion, TcpMaxSeg};
 use slowstart::units::Span;
 use std::ffi::OsString;
 use std::io::Read;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+/// Bytes of IPv4 and TCP headers without options, which TCP's segment size leaves out.
+const IP_AND_TCP: u32 = 40;
 
 /// A download. Dropping it ends it.
 #[derive(Debug)]
@@ -27,7 +30,8 @@ pub struct Beside {
 
 impl Beside {
     /// Connects; the server sends `size` bytes, or without end, with this congestion control of the kernel,
-    /// from `delay` later until `most` later.
+    /// from `delay` later until `most` later. `packet` is the size of its full IP packets in bytes; `None` for that of
+    /// the device.
     ///
     /// # Errors
     /// If the kernel does not have the control, or there is no connection in that time.
@@ -37,6 +41,7 @@ impl Beside {
         delay: Span,
         most: Span,
         size: Option<u64>,
+        packet: Option<u32>,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, KernelError> {
         let until = clock() + most;
@@ -45,6 +50,11 @@ impl Beside {
         })?;
         setsockopt(&listener, TcpCongestion, &OsString::from(control))
             .map_err(|e| KernelError::io(format!("use {control}"))(e.into()))?;
+        if let Some(packet) = packet {
+            let mss = packet.saturating_sub(IP_AND_TCP);
+            setsockopt(&listener, TcpMaxSeg, &mss)
+                .map_err(|e| KernelError::io(format!("set the segment size {mss}"))(e.into()))?;
+        }
         let io = |what: &'static str| KernelError::io(what);
         let SocketAddr::V4(server) = listener.local_addr().map_err(io("listen"))? else {
             return Err(KernelError::refused("listen", "the address is not an IPv4 address"));

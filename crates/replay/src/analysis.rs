@@ -616,6 +616,7 @@ impl Analysis {
             mss,
             iw: self.iw,
             observed,
+            window_fell: None,
             certain,
             class: class.unwrap_or(Class::None),
             heuristic: estimate.heuristic(),
@@ -706,6 +707,8 @@ pub struct Findings {
     pub last: Instant,
     /// Payload bytes delivered in all.
     pub delivered: Bytes,
+    /// When the window that the file states first fell; `None` if it never did, or if the file states none.
+    pub window_fell: Option<Instant>,
     /// The most that was sent and neither acknowledged nor taken for lost, in bytes; zero if the file has no
     /// sent packets.
     pub peak_inflight: Bytes,

@@ -242,7 +242,8 @@ fn analyse(
         }
     }
     let mut row = if e.acked {
-        let findings = e.analysis.finish(e.exit);
+        let mut findings = e.analysis.finish(e.exit);
+        findings.window_fell = e.samples.windows(2).find(|s| s[1].cwnd < s[0].cwnd).map(|s| s[1].at);
         let mut row = Transfer::new(source, number, mss).with(&findings);
         row.packets = Some(e.packets);
         row.retransmitted_packets = Some(e.lost);

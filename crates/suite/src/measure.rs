@@ -71,6 +71,7 @@ pub struct Observed {
     values: [Option<f64>; Measure::ALL.len()],
     /// True if the controller broke a rule, after which the run ended: it has no values.
     pub broken: bool,
+    late: bool,
 }
 
 impl Observed {
@@ -97,9 +98,27 @@ impl Observed {
         all
     }
 
+    /// Nothing, since an engine on the real clock was too late: another run might observe something.
+    pub fn late() -> Self {
+        Self { late: true, ..Self::default() }
+    }
+
+    /// True if the engine was too late to observe anything.
+    pub const fn is_late(&self) -> bool {
+        self.late
+    }
+
     /// The value of a measure.
     pub const fn get(&self, m: Measure) -> Option<f64> {
         self.values[m as usize]
+    }
+
+    /// Only the values of these measures.
+    #[must_use]
+    pub fn only(self, of: &[Measure]) -> Self {
+        let mut all = Self::default();
+        of.iter().for_each(|m| all.set(*m, self.get(*m)));
+        all
     }
 
     /// These values, and those of `other` where they have none.

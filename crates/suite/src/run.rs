@@ -107,6 +107,12 @@ pub struct Report {
     /// reports.
     #[serde(default)]
     pub stack: String,
+    /// The version of a whole stack, as the caller states it; null if it does not.
+    #[serde(default)]
+    pub stack_version: Option<String>,
+    /// The congestion control of a whole stack, as the caller or its logs state it; null if they do not.
+    #[serde(default)]
+    pub congestion_control: Option<String>,
     /// The avoidance; empty for a whole stack.
     pub avoidance: String,
     /// The seed from which the runs of all scenarios follow.
@@ -141,6 +147,8 @@ impl Report {
             suite: suite.name.clone(),
             engine: engine.to_string(),
             stack: String::new(),
+            stack_version: None,
+            congestion_control: None,
             avoidance: settings.avoidance.clone(),
             seed: settings.seed,
             startups: settings.startups.clone(),
@@ -288,13 +296,19 @@ pub trait Stack {
     /// If the run fails. What happens to a transfer is no error.
     fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError>;
 
-    /// Runs a scenario once with a reference in place of the stack; what it does not observe, or nothing, if
-    /// it cannot, is taken from the simulator.
+    /// Runs a scenario once with a reference in place of the stack, after [`Self::run`] of the same run: a
+    /// reference may have packets of the stack's size. What a link cannot show of it is taken from the simulator.
     ///
     /// # Errors
     /// If the run fails.
     fn reference(&mut self, reference: Reference, study: &Study, run: u32) -> Result<Observed, EngineError>;
+
+    /// Takes what a reader should know of the scenario that ran `runs` times, a sentence each.
+    fn notes(&mut self, runs: u32) -> Vec<String>;
 }
+
+/// What a link does not show of a transfer.
+const INSIDE: [Measure; 3] = [Measure::StartupLost, Measure::Timeouts, Measure::PeakFlight];
 
 /// Runs the suite with a whole stack, the one name in `settings.startups`, and the references in the same
 /// way, run by run.
@@ -325,15 +339,18 @@ pub fn run_stack(
             observed(&Simulator, &study, &both, 0..study.runs, &|| false, &mut Tally::default())
                 .map_err(failed)?;
         let mut ours = Vec::new();
+        references.iter_mut().flatten().for_each(|o| *o = o.only(&INSIDE));
         for run in 0..study.runs {
+            ours.push(stack.run(&study, run).map_err(failed)?);
             for (i, r) in Reference::ALL.into_iter().enumerate() {
                 if scenario.criteria.iter().any(|c| c.reference.is_some_and(|(_, of)| of == r)) {
                     let live = stack.reference(r, &study, run).map_err(failed)?;
                     references[i][run as usize] = live.or(references[i][run as usize]);
                 }
             }
-            ours.push(stack.run(&study, run).map_err(failed)?);
         }
+        let notes = stack.notes(study.runs).into_iter().map(|note| format!("{}, {note}", scenario.name));
+        report.notes.extend(notes);
         for c in &scenario.criteria {
             report
                 .entries
@@ -374,8 +391,7 @@ fn observed(
         let invalid = outcome.row.caveats.iter().any(|c| c == INVALID);
         tally.runs += 1;
         tally.invalid += u32::from(invalid);
-        // A run that is invalid shows nothing.
-        let seen = if invalid { Observed::default() } else { Observed::of(&outcome) };
+        let seen = if invalid { Observed::late() } else { Observed::of(&outcome) };
         all[outcome.job.contender].push(seen);
         Ok::<(), EngineError>(())
     })?;
@@ -390,10 +406,11 @@ fn entry(
     references: &[Vec<Observed>],
     ours: &[Observed],
 ) -> Entry {
-    let of = |reference: Reference, run: usize| {
-        let i = Reference::ALL.iter().position(|r| *r == reference)?;
-        references[i].get(run)
+    let all_of = |reference: Reference| {
+        let i = Reference::ALL.iter().position(|r| *r == reference);
+        i.map_or(&[][..], |i| &references[i])
     };
+    let of = |reference: Reference, run: usize| all_of(reference).get(run);
     let completes = |o: &Observed| o.get(Measure::Completion).map(f64::is_finite);
     // Slow start completes, and this does not.
     let stalls = |run: usize| {
@@ -413,7 +430,8 @@ fn entry(
         let pairs: Vec<(f64, f64)> =
             values.iter().enumerate().filter_map(|(run, v)| Some(((*v)?, limit(run)?))).collect();
         let mut j = judge(&pairs, c.at_least);
-        if never > 0 && j.verdict == Verdict::Meets {
+        let late = || ours.iter().chain(reference.iter().flat_map(|r| all_of(r.1))).any(Observed::is_late);
+        if never > 0 && j.verdict == Verdict::Meets || j.verdict == Verdict::NotObserved && late() {
             j.verdict = Verdict::Undecided;
         }
         if broken > 0 {

@@ -6,7 +6,8 @@ use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
-use slowstart_suite::run::{LeftOut, Settings, run};
+use slowstart_suite::measure::{Measure, Observed};
+use slowstart_suite::run::{LeftOut, Settings, Stack, run, run_stack};
 use slowstart_suite::scenario::{Reference, Scenario, Suite};
 use slowstart_suite::{Report, baseline, report};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -256,4 +257,54 @@ fn a_gate_is_never_surer_than_its_runs() {
     let mut more = good.clone();
     more.entries.iter_mut().for_each(|e| e.values.extend_from_within(..));
     assert_eq!(worse(&more, &good).expect("comparable").0.len(), 0);
+}
+
+/// A stack whose runs are all alike, and references that complete within a second or are not seen.
+struct Alike {
+    run: Observed,
+    reference: Observed,
+}
+
+impl Stack for Alike {
+    fn engine(&self) -> String {
+        "alike".into()
+    }
+    fn unable(&self, _: &Study) -> Option<String> {
+        None
+    }
+    fn run(&mut self, _: &Study, _: u32) -> Result<Observed, EngineError> {
+        Ok(self.run)
+    }
+    fn reference(&mut self, _: Reference, _: &Study, _: u32) -> Result<Observed, EngineError> {
+        Ok(self.reference)
+    }
+    fn notes(&mut self, runs: u32) -> Vec<String> {
+        vec![format!("{runs} of {runs} runs: alike.")]
+    }
+}
+
+#[test]
+fn a_stack_is_judged_by_references_that_ran_in_the_same_place() {
+    let mut suite = few();
+    suite.scenarios.retain(|s| s.name == "short-1MB");
+    let took = |s: f64| {
+        let mut o = Observed::default();
+        o.set(Measure::Completion, Some(s));
+        o
+    };
+    let verdict = |run: Observed, reference: Observed| {
+        let r =
+            run_stack(&suite, &settings(&["mine"]), &mut Alike { run, reference }, |_| ()).expect("it runs");
+        assert_eq!(r.notes, ["short-1MB, 6 of 6 runs: alike."]);
+        r.entries.iter().find(|e| e.criterion.starts_with("completion_s")).expect("a criterion").verdict
+    };
+    assert_eq!(verdict(took(0.5), took(0.6)), Verdict::Meets);
+    assert_eq!(verdict(took(0.9), took(0.6)), Verdict::DoesNotMeet);
+    // A fetch that failed, and a machine that was too late.
+    assert_eq!(verdict(Observed::default(), took(0.6)), Verdict::NotObserved);
+    assert_eq!(verdict(Observed::late(), took(0.6)), Verdict::Undecided);
+    assert_eq!(verdict(took(0.5), Observed::late()), Verdict::Undecided);
+    // A limit that no machine showed is not that of the simulator.
+    assert_eq!(verdict(took(0.5), Observed::default()), Verdict::NotObserved);
+    assert_eq!(verdict(took(f64::INFINITY), took(0.6)), Verdict::DoesNotMeet);
 }

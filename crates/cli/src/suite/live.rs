@@ -1,6 +1,7 @@
 //! A whole stack in real time: its commands at the two ends of an emulated path.
 #![allow(clippy::disallowed_methods, reason = "a stack runs in real time")]
 
+use super::inside::{Inside, inside, newest};
 use super::stack::Commands;
 use crate::emulate::{end_server, wait_for_listener};
 use crate::interrupt::{Interrupt, Interrupted};
@@ -10,15 +11,12 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use slowstart::units::{Bytes, Span};
 use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, seen};
-use slowstart_linux::{Beside, Check, Held, KERNEL_CONTROLS, KernelError, Spec, load_as};
-use slowstart_replay::analysis::Keep;
-use slowstart_replay::open::open;
-use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
-use slowstart_replay::transfer::ExitClass;
+use slowstart_linux::{Beside, Check, KERNEL_CONTROLS, KernelError};
 use slowstart_sim::app;
 use slowstart_sim::engine::Direction;
 use slowstart_study::engines::EngineError;
 use slowstart_study::scenario::{CompetingFlow, Study};
+use slowstart_study::stats::median;
 use slowstart_suite::measure::{Measure, Observed};
 use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
@@ -40,28 +38,55 @@ const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Bytes of a command's output that an error repeats.
 const OUTPUT: usize = 600;
 
+/// Bytes of a full IP packet on the emulated path: the unit in which losses are counted.
+const FULL: f64 = 1500.0;
+/// IP packets of a reference: at least those of a QUIC datagram of 1,200 bytes.
+const LEAST_PACKET: u32 = 1228;
+/// Bytes of the headers of IPv4 and TCP with timestamps.
+const HEADERS: u64 = 52;
+
 /// Judges a stack.
 pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u32>) -> Result<Report> {
-    let settings =
-        Settings { startups: vec![program(&commands.serve)], avoidance: "cubic".into(), seed, runs };
+    let name = commands.name.clone().unwrap_or_else(|| program(&commands.serve));
+    let settings = Settings { startups: vec![name], avoidance: "cubic".into(), seed, runs };
     let mut live = Live {
         commands,
         interrupt: Interrupt::record()?,
         folder: Folder::create()?,
-        standard: standard(),
         notes: Vec::new(),
+        before: Vec::new(),
+        like: None,
+        default_control: None,
+        logged_control: None,
+        paced_by_stamps: None,
     };
     let report = run_stack(suite, &settings, &mut live, |s| tell(&s.name));
     let mut report = report.map_err(|e| ended(e, live.interrupt.signal()))?;
-    report.notes = vec![
+    let mut notes = vec![
         format!("A whole stack on the real clock: `{}`, fetched by `{}`.", commands.serve, commands.fetch),
-        "Limits are what the kernel's standard slow start and its CUBIC do in the same place, run by run; what the link does not see \
-         of them is the simulator's."
+        "Limits are what the kernel's Reno (`standard`: slow start of RFC 5681) and its CUBIC (`hystart`) do in the same place, run \
+         by run, with packets of the stack's size and the bytes that the stack's packets carried, up to 3 % and 2 kB more than the \
+         file; what the link does not see of them is the simulator's."
             .into(),
-        "Completion is when the last large packet arrived, since the first packet of the connection.".into(),
+        "Completion is from the first large packet after the handshake to the last. Lost packets are the lost bytes of IP packets, in \
+         packets of 1,500 bytes."
+            .into(),
     ];
-    live.notes.dedup();
-    report.notes.append(&mut live.notes);
+    if let Some(control) = &live.default_control {
+        notes.push(format!("The server's sockets of TCP that name no congestion control have {control}."));
+    }
+    if live.paced_by_stamps == Some(false) {
+        notes.push(
+            "This kernel has no fq (sch_fq): pacing by SO_TXTIME does not act, and packets leave when they are handed over.".into(),
+        );
+    }
+    if commands.warm_up {
+        notes.push("Each run followed a fetch at the server's own address.".into());
+    }
+    notes.append(&mut report.notes);
+    report.notes = notes;
+    report.stack_version.clone_from(&commands.version);
+    report.congestion_control = commands.control.clone().or(live.logged_control);
     Ok(report)
 }
 
@@ -72,12 +97,6 @@ fn program(line: &str) -> String {
     let before = |word: &&str| ["exec", "env"].contains(word) || word.contains('=');
     let word = last.split_whitespace().find(|w| !before(w)).unwrap_or("stack");
     Path::new(word).file_name().map_or(word.into(), |n| n.to_string_lossy().into_owned())
-}
-
-/// Loads standard slow start into the kernel, if that is possible here.
-fn standard() -> Option<Held> {
-    let spec = Spec::read("standard", "cubic").ok()?;
-    load_as(&spec, format!("ss_suite_{:x}", std::process::id())).ok()
 }
 
 /// A folder for the files that are served, removed on drop.
@@ -115,9 +134,34 @@ struct Live<'a> {
     commands: &'a Commands,
     interrupt: Interrupt,
     folder: Folder,
-    /// Standard slow start in the kernel, where it can be loaded.
-    standard: Option<Held>,
-    notes: Vec<String>,
+    /// What a reader should know of the scenario, and of how many of its runs.
+    notes: Vec<(String, u32)>,
+    /// Seconds until the first large packet, in each run of the scenario.
+    before: Vec<f64>,
+    /// What the references are to send, by the run of the stack.
+    like: Option<Like>,
+    default_control: Option<String>,
+    logged_control: Option<String>,
+    /// Whether the server's device releases packets by their stamps.
+    paced_by_stamps: Option<bool>,
+}
+
+/// What a stack sent for a file.
+#[derive(Copy, Clone)]
+struct Like {
+    /// Bytes of its full IP packets.
+    packet: u32,
+    /// Bytes of payload that TCP has in as many packets.
+    bytes: u64,
+}
+
+impl Like {
+    fn of(s: &Seen, size: u64) -> Self {
+        let packet = s.largest.clamp(LEAST_PACKET, FULL as u32);
+        let carried = s.bulk * (u64::from(packet) - HEADERS) / u64::from(packet);
+        // Headers of a protocol scale with the file; a stack that sends more than that is not excused.
+        Self { packet, bytes: carried.clamp(size, size + size * 3 / 100 + 2000) }
+    }
 }
 
 fn failed(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> EngineError {
@@ -171,82 +215,149 @@ impl Stack for Live<'_> {
 
     fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError> {
         let size = study.size.unwrap_or_default();
+        self.like = None;
         self.folder.file(size).map_err(failed)?;
         let began = SystemTime::now();
-        let emulation = Emulation::start(&study.path, study.run_seed(run), true)?;
-        emulation.set_ecn(study.profile.ecn)?;
+        let emulation = self.emulation(study, run)?;
         let ended = self.transfer(study, &emulation, size)?;
-        let default = Emulation::in_namespace(emulation.server(), || Ok(fs::read_to_string(CONTROL)))?
-            .map_err(failed)?;
-        let note =
-            format!("The server's sockets of TCP that name no congestion control have {}.", default.trim());
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        let control = Emulation::in_namespace(emulation.server(), || Ok(fs::read_to_string(CONTROL)))?;
+        self.default_control = Some(control.map_err(failed)?.trim().to_string());
         let report = emulation.stop()?;
         if !report.valid() {
-            self.notes.push(format!("{}: {INVALID}", study.path.name));
+            self.note(INVALID);
+            return Ok(Observed::late());
         }
         let s = seen(&report, &ended.beside);
         let fetched = s.as_ref().is_some_and(|s| s.bytes >= size);
-        if ended.done && !fetched {
-            let bytes = s.as_ref().map_or(0, |s| s.bytes);
-            return Err(failed(format!(
-                "--fetch {:?}: ended well, but found {bytes} bytes on the path, expected at least the {size} of the file",
-                self.commands.fetch
-            )));
+        match ended.fetch {
+            Fetch::Done if !fetched => {
+                let bytes = s.as_ref().map_or(0, |s| s.bytes);
+                return Err(failed(format!(
+                    "--fetch {:?}: ended well, but found {bytes} bytes on the path, expected at least the {size} of the file",
+                    self.commands.fetch
+                )));
+            }
+            // A program that failed shows nothing of its startup.
+            Fetch::Failed => return Ok(Observed::default()),
+            Fetch::Done | Fetch::Unfinished => {}
         }
+        let Some(s) = s else {
+            self.note("no file was sent in the time of the scenario.");
+            return Ok(Observed::default());
+        };
+        self.like = Some(Like::of(&s, size));
+        self.before.push(s.before.as_secs_f64());
         let qlog = self.commands.qlog.as_deref().and_then(|dir| newest(dir, began));
         let inside = qlog.map(|file| inside(&file)).transpose()?.unwrap_or_default();
         if let Some((at, Some(window))) = inside.exit.filter(|_| run == 0) {
-            self.notes.push(format!(
-                "{}, first run: by its qlog it left slow start after {at:.3} s with a window of {window} bytes.",
-                study.path.name
+            self.note(format!(
+                "by its qlog it left slow start after {at:.3} s with a window of {window} bytes."
             ));
         }
-        Ok(observed(study, s.as_ref(), ended.done, size, inside))
+        if inside.exit.is_some() && !inside.certain {
+            self.note("the exit by its qlog is not certain.");
+        }
+        if let Some(why) = inside.withheld {
+            self.note(why);
+        }
+        self.logged_control = inside.control.clone().or(self.logged_control.take());
+        Ok(observed(study, &s, ended.fetch == Fetch::Done, size, &inside))
     }
 
     fn reference(&mut self, r: Reference, study: &Study, run: u32) -> Result<Observed, EngineError> {
-        let control = match (r, &self.standard) {
-            (Reference::HyStart, _) => "cubic".to_string(),
-            (Reference::Standard, Some(held)) => held.name.clone(),
-            (Reference::Standard, None) => {
-                self.notes.push(
-                    "The kernel cannot load standard slow start; its limits are the simulator's.".into(),
-                );
-                return Ok(Observed::default());
-            }
+        // Both are in every kernel, so that the limits do not depend on what a machine can load.
+        let control = match r {
+            Reference::HyStart => "cubic",
+            Reference::Standard => "reno",
         };
+        if !has(control) {
+            self.note(format!(
+                "this kernel has no {control}: limits that refer to {} are unknown.",
+                r.name()
+            ));
+            return Ok(Observed::default());
+        }
         let size = study.size.unwrap_or_default();
-        let emulation = Emulation::start(&study.path, study.run_seed(run), true)?;
-        emulation.set_ecn(study.profile.ecn)?;
+        let (packet, bytes) = self.like.map_or((None, size), |l| (Some(l.packet), l.bytes));
+        let emulation = self.emulation(study, run)?;
         let beside = self.beside(study, &emulation)?;
         let interrupted = || self.interrupt.signal().is_some();
-        let flow = Beside::start(&emulation, &control, Span::ZERO, study.duration, Some(size), &interrupted)?;
+        let flow = Beside::start(
+            &emulation,
+            control,
+            Span::ZERO,
+            study.duration,
+            Some(bytes),
+            packet,
+            &interrupted,
+        )?;
         while !flow.is_over() {
             self.sleep(Span::millis(5))?;
         }
-        let done = flow.received() >= size;
+        let done = flow.received() >= bytes;
         let flows: Vec<[u32; 2]> = beside.iter().map(|b| b.flows).collect();
         drop((flow, beside));
         let report = emulation.stop()?;
         if !report.valid() {
-            self.notes.push(format!("{}: {INVALID}", study.path.name));
+            self.note(format!("{}: {INVALID}", r.name()));
+            return Ok(Observed::late());
         }
-        Ok(observed(study, seen(&report, &flows).as_ref(), done, size, Inside::default()))
+        Ok(seen(&report, &flows)
+            .map_or_else(Observed::default, |s| observed(study, &s, done, size, &Inside::default())))
     }
+
+    fn notes(&mut self, runs: u32) -> Vec<String> {
+        let told = std::mem::take(&mut self.notes).into_iter();
+        let mut all: Vec<String> = told.map(|(note, n)| format!("{n} of {runs} runs: {note}")).collect();
+        let before = std::mem::take(&mut self.before);
+        if let Some(m) = median(&before) {
+            all.push(format!(
+                "{} of {runs} runs: the server's first large packet after the handshake left {:.3} s after the connection's first \
+                 packet (median), which is no part of completion.",
+                before.len(),
+                m.mid
+            ));
+        }
+        all
+    }
+}
+
+/// How a fetch ended.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Fetch {
+    /// With status 0.
+    Done,
+    /// With another status.
+    Failed,
+    /// Not in the time of the scenario.
+    Unfinished,
 }
 
 /// How a transfer ended.
 struct Ended {
-    /// The fetch ended with status 0.
-    done: bool,
+    fetch: Fetch,
     /// The packets of flows beside it.
     beside: Vec<[u32; 2]>,
 }
 
 impl Live<'_> {
+    /// Notes a sentence on a run.
+    fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        match self.notes.iter_mut().find(|n| n.0 == text) {
+            Some(n) => n.1 += 1,
+            None => self.notes.push((text, 1)),
+        }
+    }
+
+    /// The path of a run.
+    fn emulation(&mut self, study: &Study, run: u32) -> Result<Emulation, EngineError> {
+        let emulation = Emulation::start(&study.path, study.run_seed(run), true)?;
+        emulation.set_ecn(study.profile.ecn)?;
+        self.paced_by_stamps = Some(emulation.releases_by_stamps());
+        Ok(emulation)
+    }
+
     fn command(&self, text: &str, emulation: &Emulation, size: u64, log: &Path) -> std::io::Result<Command> {
         let log = File::create(log)?;
         let mut command = Command::new("sh");
@@ -269,6 +380,17 @@ impl Live<'_> {
         let mut server = Emulation::spawn(emulation.server(), &mut serve)?;
         wait_for_listener(&self.commands.serve, &mut server, emulation, &self.interrupt)
             .map_err(|e| failed(format!("{e:#}: {}", end_of(&logs[0]))))?;
+        if self.commands.warm_up {
+            // At the server's end its address is local: nothing of this passes the path.
+            let mut fetch = self.command(&self.commands.fetch, emulation, size, &logs[1]).map_err(failed)?;
+            let mut client = Emulation::spawn(emulation.server(), &mut fetch)?;
+            let status = self.wait(&mut client, study.duration, emulation)?;
+            if !status.is_some_and(|s| s.success()) {
+                let ended = status.map_or("did not end".into(), |s| format!("ended with {s}"));
+                let why = end_of(&logs[1]);
+                return Err(failed(format!("--warm-up: {:?} {ended}: {why}", self.commands.fetch)));
+            }
+        }
         let beside = self.beside(study, emulation)?;
         let mut fetch = self.command(&self.commands.fetch, emulation, size, &logs[1]).map_err(failed)?;
         let mut client = Emulation::spawn(emulation.client(), &mut fetch)?;
@@ -281,14 +403,11 @@ impl Live<'_> {
                 Err(failed(format!("--fetch {:?}: cannot run: {}", self.commands.fetch, end_of(&logs[1]))))
             }
             Some((s, _)) if !s.success() => {
-                self.notes.push(format!(
-                    "{}: the fetch ended with {s}: {}",
-                    study.path.name,
-                    end_of(&logs[1])
-                ));
-                Ok(Ended { done: false, beside: flows })
+                self.note(format!("the fetch ended with {s}: {}", end_of(&logs[1])));
+                Ok(Ended { fetch: Fetch::Failed, beside: flows })
             }
-            status => Ok(Ended { done: status.is_some(), beside: flows }),
+            Some(_) => Ok(Ended { fetch: Fetch::Done, beside: flows }),
+            None => Ok(Ended { fetch: Fetch::Unfinished, beside: flows }),
         }
     }
 
@@ -299,7 +418,7 @@ impl Live<'_> {
         let most = before + study.duration + AFTER;
         let start = |f: &CompetingFlow| {
             let delay = before - f.before + f.after;
-            Beside::start(emulation, control(f).unwrap_or("cubic"), delay, most, None, &interrupted)
+            Beside::start(emulation, control(f).unwrap_or("cubic"), delay, most, None, None, &interrupted)
         };
         let flows = study.against.iter().map(start).collect::<Result<Vec<Beside>, KernelError>>()?;
         self.sleep(before)?;
@@ -350,60 +469,24 @@ fn end_of(log: &Path) -> String {
     if line.is_empty() { "it printed nothing".into() } else { line[from..].to_string() }
 }
 
-/// The newest file of a folder that was written since.
-fn newest(dir: &Path, since: SystemTime) -> Option<PathBuf> {
-    let written = |p: &PathBuf| p.metadata().and_then(|m| m.modified()).ok().filter(|at| *at >= since);
-    let all = fs::read_dir(dir).ok()?.flatten().map(|e| e.path()).filter(|p| p.is_file());
-    all.filter(|p| written(p).is_some()).max_by_key(written)
-}
-
-/// What the link does not see of a transfer, and a qlog may tell.
-#[derive(Copy, Clone, Default)]
-struct Inside {
-    /// When the startup ended, in seconds since the log's first packet, and with which window; infinite if it
-    /// did not end.
-    exit: Option<(f64, Option<u64>)>,
-    /// The most in flight.
-    peak_inflight: Option<Bytes>,
-}
-
-/// What a qlog tells of its largest transfer.
-fn inside(file: &Path) -> Result<Inside, EngineError> {
-    let named = |e: &dyn std::fmt::Display| failed(format!("--qlog {}: {e}", file.display()));
-    let (kind, input) = open(file).map_err(|e| named(&e))?;
-    let mut largest: Option<AnalysedTransfer> = None;
-    let mut each = |t: AnalysedTransfer| {
-        if largest.as_ref().is_none_or(|l| t.row.bytes > l.row.bytes) {
-            largest = Some(t);
-        }
-    };
-    // With snapshots, findings are kept.
-    let options = Options { keep: Keep { snapshots: true, ..Keep::default() }, ..Options::default() };
-    stream(kind, input, &options, &mut each, &mut |_| ()).map_err(|e| named(&e))?;
-    let Some(AnalysedTransfer { row, findings, .. }) = largest else { return Ok(Inside::default()) };
-    let none = (row.class == ExitClass::None).then_some((f64::INFINITY, None));
-    Ok(Inside {
-        exit: row.exit.map(|e| (e.time_s, Some(e.cwnd_bytes))).or(none),
-        peak_inflight: findings.map(|f| f.peak_inflight),
-    })
-}
-
-fn observed(study: &Study, s: Option<&Seen>, done: bool, size: u64, inside: Inside) -> Observed {
+fn observed(study: &Study, s: &Seen, done: bool, size: u64, inside: &Inside) -> Observed {
     let mut all = Observed::default();
-    let completion = s.filter(|_| done).map_or(f64::INFINITY, |s| s.last.as_secs_f64());
+    let completion = if done { s.last.as_secs_f64() } else { f64::INFINITY };
     all.set(Measure::Completion, Some(completion));
     let goodput = if completion.is_finite() { size as f64 * 8e-6 / completion } else { 0.0 };
     all.set(Measure::Goodput, Some(goodput));
     let facts = study.path.facts();
     let in_bdp = |flight: Bytes| flight.0 as f64 / facts.bdp.0.max(1) as f64;
     all.set(Measure::PeakFlight, inside.peak_inflight.map(in_bdp));
-    let Some(s) = s else { return all };
-    all.set(Measure::Lost, Some(s.drops.len() as f64));
+    let lost = |until: f64| {
+        let those = s.drops.iter().filter(|(at, _)| at.as_secs_f64() < until);
+        those.map(|(_, bytes)| f64::from(*bytes)).sum::<f64>() / FULL
+    };
+    all.set(Measure::Lost, Some(lost(f64::INFINITY)));
     all.set(Measure::QueueDelay, Some(s.queue_delay.as_secs_f64()));
-    let in_startup = |exit: f64| s.drops.iter().filter(|at| at.as_secs_f64() < exit).count() as f64;
-    // A log of the server begins when the client's first packet arrives.
-    let exit = inside.exit.map(|(at, _)| at + facts.base_rtt.as_secs_f64() / 2.0);
-    all.set(Measure::StartupLost, exit.map(in_startup));
+    // A log of the server begins when the client's first packet arrives, and the link's times with the first large one.
+    let offset = facts.base_rtt.as_secs_f64() / 2.0 - s.before.as_secs_f64();
+    all.set(Measure::StartupLost, inside.exit.map(|(at, _)| lost(at + offset)));
     let others = s.others.as_ref().filter(|_| !study.against.is_empty());
     all.set(Measure::OthersLost, others.map(|o| o.lost_packets as f64));
     all.set(Measure::OthersDip, others.and_then(|o| o.goodput_dip));
@@ -424,6 +507,27 @@ fn ended(e: SuiteError, signal: Option<u8>) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reference_sends_what_the_stack_s_packets_carried() {
+        let seen = |largest: u32, bulk: u64| Seen {
+            before: Span::ZERO,
+            last: Span::ZERO,
+            bytes: bulk,
+            bulk,
+            largest,
+            drops: Vec::new(),
+            queue_delay: Span::ZERO,
+            others: None,
+        };
+        // 86 QUIC packets of 1,200 bytes: as many of TCP, with 1,176 bytes each.
+        let quic = Like::of(&seen(1228, 86 * 1228), 100_000);
+        assert_eq!((quic.packet, quic.bytes), (1228, 86 * 1176));
+        // A stack that sends everything twice is held to the file, and small packets to QUIC's least.
+        let twice = Like::of(&seen(700, 200_000), 100_000);
+        assert_eq!((twice.packet, twice.bytes), (1228, 105_000));
+        assert_eq!(Like::of(&seen(1500, 50_000), 100_000).bytes, 100_000);
+    }
 
     #[test]
     fn a_stack_is_named_after_its_program() {

@@ -1,6 +1,8 @@
 //! `slowstart suite`: whether startups meet the criteria of RFC 9743.
 
 #[cfg(feature = "kernel")]
+mod inside;
+#[cfg(feature = "kernel")]
 mod live;
 mod screen;
 mod stack;
@@ -14,6 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use slowstart_study::scenario::StudyText;
 use slowstart_study::words;
+use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::Settings;
 use slowstart_suite::scenario::Scenario;
 use slowstart_suite::{Report, Suite, baseline, report};
@@ -214,6 +217,9 @@ impl Run {
             let of = suite.scenarios.len();
             let finished = Some((of - report.left_out.len(), of));
             return Err(Interrupted { signal, finished }.into());
+        }
+        if report.entries.iter().all(|e| e.verdict == Verdict::NotObserved) {
+            bail!("nothing was judged: no criterion of these scenarios was observed; the report says why");
         }
         let Some(before) = before else { return Ok(report.passed()) };
         let (worse, both) =

@@ -16,6 +16,19 @@ pub(super) struct StackArgs {
     /// A shell command that fetches the file $SLOWSTART_SIZE from $SLOWSTART_SERVER at the client's end
     #[arg(long, value_name = "COMMAND", requires = "serve")]
     fetch: Option<String>,
+    /// The stack's name in the report [default: the program of --serve]
+    #[arg(long, value_name = "NAME", requires = "serve")]
+    name: Option<String>,
+    /// Its version, for the report
+    #[arg(long, value_name = "VERSION", requires = "serve")]
+    stack_version: Option<String>,
+    /// Its congestion control, for the report [default: what its qlog states]
+    #[arg(long, value_name = "NAME", requires = "serve")]
+    congestion_control: Option<String>,
+    /// Fetch once before each run, at the server's own address and not over the path: so that a server that compiles or
+    /// fills caches at first is judged warm
+    #[arg(long, requires = "serve")]
+    warm_up: bool,
     /// The folder to which the server writes qlog: exit, window and the most in flight come from there, and
     /// are else not observed
     #[arg(long, value_name = "DIR", requires = "serve")]
@@ -24,11 +37,15 @@ pub(super) struct StackArgs {
 
 /// The commands of a stack.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "kernel"), expect(dead_code, reason = "only the emulator reads the others"))]
 pub(super) struct Commands {
     pub(super) serve: String,
     pub(super) fetch: String,
-    #[cfg_attr(not(feature = "kernel"), expect(dead_code, reason = "only the emulator reads it"))]
     pub(super) qlog: Option<PathBuf>,
+    pub(super) name: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) control: Option<String>,
+    pub(super) warm_up: bool,
 }
 
 impl StackArgs {
@@ -38,13 +55,21 @@ impl StackArgs {
         if let Some(dir) = self.qlog.as_ref().filter(|dir| !dir.is_dir()) {
             bail!("--qlog: found {}, expected a folder", dir.display());
         }
-        Ok(Some(Commands { serve: serve.clone(), fetch: fetch.clone(), qlog: self.qlog.clone() }))
+        Ok(Some(Commands {
+            serve: serve.clone(),
+            fetch: fetch.clone(),
+            qlog: self.qlog.clone(),
+            name: self.name.clone(),
+            version: self.stack_version.clone(),
+            control: self.congestion_control.clone(),
+            warm_up: self.warm_up,
+        }))
     }
 }
 
 #[cfg(not(feature = "kernel"))]
 pub(super) fn run(_: &Suite, commands: &Commands, _: u64, _: Option<u32>) -> Result<Report> {
-    let Commands { serve, fetch, qlog: _ } = commands;
+    let Commands { serve, fetch, .. } = commands;
     bail!("--serve {serve:?} --fetch {fetch:?}: built without the emulator; `make kernel` builds with it")
 }
 

@@ -87,7 +87,8 @@ impl<'a> Lane<'a> {
             self.stats.entered += 1;
             if self.record {
                 // Its outcome follows when it leaves the queue.
-                self.stats.records.push(PacketRecord { at, packet, outcome: Ok(Instant::NEVER) });
+                let handshake = wire::is_handshake(bytes);
+                self.stats.records.push(PacketRecord { at, packet, handshake, outcome: Ok(Instant::NEVER) });
             }
             let record = self.stats.records.len().checked_sub(1).filter(|_| self.record);
             let carried = Carried { bytes: buffer, record, ecn: packet.ecn };

@@ -73,6 +73,8 @@ pub struct Emulation {
     namespaces: Namespaces,
     stop: Arc<AtomicBool>,
     forwarder: Option<JoinHandle<Result<Report, KernelError>>>,
+    /// Packets leave at the times that the sender stamped on them.
+    by_stamps: bool,
     /// Limits of this machine that a reader of the results must know.
     pub caveats: Vec<String>,
 }
@@ -109,6 +111,7 @@ impl Emulation {
                     .to_string(),
             );
         }
+        let by_stamps = release_by_stamps(&namespaces.server).is_ok();
         for ns in [&namespaces.server, &namespaces.client] {
             set_tcp_limits(ns, &facts)?;
         }
@@ -127,7 +130,7 @@ impl Emulation {
         if !realtime.load(Ordering::SeqCst) {
             caveats.push("no real-time priority: packets may be late when the machine is busy".to_string());
         }
-        Ok(Self { namespaces, stop, forwarder: Some(forwarder), caveats })
+        Ok(Self { namespaces, stop, forwarder: Some(forwarder), by_stamps, caveats })
     }
 
     /// Runs a closure in a network namespace, on a thread that then ends.
@@ -156,6 +159,12 @@ impl Emulation {
     /// The namespace of the client.
     pub fn client(&self) -> &str {
         &self.namespaces.client
+    }
+
+    /// True if the server's device releases packets at the times that a sender stamps on them (`SO_TXTIME`). Otherwise
+    /// they leave at once: the kernel has no `sch_fq`, or no token bucket to put it into.
+    pub fn releases_by_stamps(&self) -> bool {
+        self.by_stamps
     }
 
     /// Returns false once forwarding has failed, for example because a device was deleted; [`Self::stop`]
@@ -232,8 +241,22 @@ fn shape_sender(ns: &str, rate: Rate) -> Result<(), KernelError> {
     run(
         "tc",
         &[
-            &["-n", ns, "qdisc", "replace", "dev", DEVICE, "root", "tbf"][..],
+            &["-n", ns, "qdisc", "replace", "dev", DEVICE, "root", "handle", "1:", "tbf"][..],
             &["rate", &rate, "burst", "64kb", "limit", "64mb"],
+        ]
+        .concat(),
+    )
+}
+
+/// Puts a queue into the shaper that holds packets until the time that is stamped on them (`SO_TXTIME`), and paces
+/// nothing by itself.
+fn release_by_stamps(ns: &str) -> Result<(), KernelError> {
+    let queue = DEVICE_QUEUE.to_string();
+    run(
+        "tc",
+        &[
+            &["-n", ns, "qdisc", "replace", "dev", DEVICE, "parent", "1:1", "fq"][..],
+            &["nopacing", "limit", &queue, "flow_limit", &queue],
         ]
         .concat(),
     )

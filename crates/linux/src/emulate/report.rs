@@ -14,6 +14,8 @@ pub struct PacketRecord {
     pub at: Instant,
     /// Its size and kind.
     pub packet: PacketInfo,
+    /// True if it carries a handshake of QUIC or TLS.
+    pub handshake: bool,
     /// When the path delivers it, or where it was dropped; [`Instant::NEVER`] if it was in a queue when the
     /// path stopped.
     pub outcome: Result<Instant, Dropped>,

@@ -6,16 +6,22 @@ use slowstart_sim::path::Kind;
 use slowstart_study::record::Others;
 use slowstart_study::stats;
 
-/// What the link saw of a program's download. Times count from its first packet.
+/// What the link saw of a program's download. Times count from its first large packet: one of at least half the
+/// bytes of the largest, after the handshake. What the client, the server and their handshake take before is no startup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// When the last large packet arrived: one of at least half the bytes of the largest. (What follows says
-    /// goodbye.)
+    /// From the first packet of the connection until the server sent the first large one.
+    pub before: Span,
+    /// When the last large packet arrived. (What follows says goodbye.)
     pub last: Span,
-    /// Bytes of the IP packets with data that arrived.
+    /// Bytes of the IP packets with data that arrived, those of the handshake included.
     pub bytes: u64,
-    /// When each data packet was dropped.
-    pub drops: Vec<Span>,
+    /// Bytes of the IP packets with data that arrived from the first large one to the last.
+    pub bulk: u64,
+    /// Bytes of the largest IP packet with data.
+    pub largest: u32,
+    /// When each data packet was dropped, and its bytes as an IP packet; those of the handshake were dropped at 0.
+    pub drops: Vec<(Span, u32)>,
     /// The longest time on the path over the shortest.
     pub queue_delay: Span,
     /// The effect on the flows beside it.
@@ -28,17 +34,34 @@ const SECOND: Span = Span::secs(1);
 pub fn seen(report: &Report, beside: &[[u32; 2]]) -> Option<Seen> {
     let is_beside = |p: &&PacketRecord| beside.iter().any(|flows| flows.contains(&p.packet.flow));
     let all = || report.forward.records.iter().chain(&report.back.records);
-    let began = all().filter(|p| !is_beside(p)).map(|p| p.at).min()?;
-    let data = || report.forward.records.iter().filter(|p| p.packet.kind == Kind::Data && !is_beside(p));
+    let connected = all().filter(|p| !is_beside(p)).map(|p| p.at).min()?;
+    let is_data = |p: &&PacketRecord| p.packet.kind == Kind::Data && !is_beside(p);
+    let data = || report.forward.records.iter().filter(is_data);
     let arrived = |p: &PacketRecord| p.outcome.ok().filter(|due| *due != Instant::NEVER);
     let largest = data().map(|p| p.packet.bytes).max()?;
     let large = |p: &&PacketRecord| p.packet.bytes * 2 >= largest;
-    let last = data().filter(large).filter_map(arrived).max()?;
+    // A server that began with a handshake sends the file after the client's answer to it.
+    let answer = data().filter(|p| p.handshake).filter_map(arrived).min().and_then(|greeted| {
+        let answers = report.back.records.iter().filter(is_data).filter(|p| p.at >= greeted);
+        answers.filter_map(arrived).min()
+    });
+    let after = answer.unwrap_or(Instant::ZERO);
+    let bulk = || data().filter(large).filter(|p| !p.handshake && p.at >= after);
+    let began = bulk().map(|p| p.at).min()?;
+    let last = bulk().filter_map(arrived).max()?;
     let took = || data().filter_map(|p| Some(arrived(p)?.since(p.at)));
+    let bytes = |from: Instant| {
+        let those = data().filter(|p| p.at >= from && arrived(p).is_some());
+        those.map(|p| u64::from(p.packet.bytes)).sum()
+    };
+    let drops = data().filter_map(|p| Some((p.outcome.err()?.at.since(began), p.packet.bytes)));
     Some(Seen {
+        before: began.since(connected),
         last: last.since(began),
-        bytes: data().filter(|p| arrived(p).is_some()).map(|p| u64::from(p.packet.bytes)).sum(),
-        drops: data().filter_map(|p| p.outcome.err()).map(|dropped| dropped.at.since(began)).collect(),
+        bytes: bytes(Instant::ZERO),
+        bulk: bytes(began),
+        largest,
+        drops: drops.collect(),
         queue_delay: took().max()? - took().min()?,
         others: others(report, beside, began, last),
     })
@@ -88,6 +111,7 @@ mod tests {
         PacketRecord {
             at: at(ms),
             packet: PacketInfo { bytes, flow, kind: Kind::Data, ecn: Ecn::NotEct },
+            handshake: false,
             outcome: outcome.map(at).map_err(|ms| Dropped { at: at(ms), cause: Cause::QueueFull }),
         }
     }
@@ -111,11 +135,33 @@ mod tests {
         forward.push(packet(1015, 9, 1000, Err(1015)));
         let r = report(forward, vec![packet(1000, 8, 60, Ok(1010))]);
         let s = seen(&r, &[[9, 10]]).expect("data");
-        assert_eq!((s.last, s.bytes), (Span::millis(70), 3 * 1500 + 60));
-        assert_eq!((s.drops, s.queue_delay), (vec![Span::millis(12)], Span::millis(10)));
+        assert_eq!((s.before, s.last, s.bytes), (Span::millis(10), Span::millis(60), 3 * 1500 + 60));
+        assert_eq!((s.drops, s.queue_delay), (vec![(Span::millis(2), 1500)], Span::millis(10)));
         let others = s.others.expect("a flow beside");
         assert_eq!((others.lost_packets, others.goodput_dip), (1, None), "it did not last a second");
         assert_eq!(seen(&report(Vec::new(), Vec::new()), &[]), None);
+    }
+
+    /// A server that takes 1.4 s to begin, and two packets for its handshake: the file is sent from 1.6 s on, after the
+    /// client's answer.
+    #[test]
+    fn the_handshake_and_the_server_s_start_are_not_the_download() {
+        let handshake = |p: PacketRecord| PacketRecord { handshake: true, ..p };
+        let forward = vec![
+            handshake(packet(1400, 7, 1228, Ok(1450))),
+            // The rest of a chain of certificates in TCP has no mark of its own.
+            packet(1400, 7, 1228, Ok(1451)),
+            packet(1600, 7, 1228, Ok(1650)),
+            packet(1600, 7, 1228, Ok(1651)),
+        ];
+        let back = vec![
+            handshake(packet(0, 8, 1228, Ok(50))),
+            handshake(packet(1451, 8, 100, Ok(1501))),
+            packet(1550, 8, 90, Ok(1600)),
+        ];
+        let s = seen(&report(forward, back), &[]).expect("data");
+        assert_eq!((s.before, s.last), (Span::millis(1600), Span::millis(51)));
+        assert_eq!((s.bytes, s.bulk, s.largest), (4 * 1228, 2 * 1228, 1228));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Ecn, Kind, PacketInfo};
 use std::net::SocketAddrV4;
 
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -64,6 +65,30 @@ pub fn set_ce(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&(!(total as u16)).to_be_bytes());
 }
 
+/// True if a packet carries a handshake: QUIC's long header (RFC 8999 section 5.1), or a handshake record of TLS at the
+/// beginning of a TCP segment.
+pub fn is_handshake(packet: &[u8]) -> bool {
+    payload(packet).is_some_and(|(protocol, payload)| match (protocol, payload) {
+        (UDP, [first, ..]) => first & 0x80 != 0,
+        // A record of the type handshake, version 3.x.
+        (TCP, [22, 3, ..]) => true,
+        _ => false,
+    })
+}
+
+/// The protocol and what follows its header, of IPv4.
+fn payload(packet: &[u8]) -> Option<(u8, &[u8])> {
+    let first = *packet.first().filter(|first| **first >> 4 == 4)?;
+    let header = usize::from(first & 15) * 4;
+    let protocol = *packet.get(9)?;
+    let length = match protocol {
+        TCP => usize::from(packet.get(header + 12)? >> 4) * 4,
+        UDP => 8,
+        _ => return None,
+    };
+    Some((protocol, packet.get(header + length..)?))
+}
+
 fn kind(packet: &[u8]) -> Option<Kind> {
     let first = *packet.first()?;
     if first >> 4 != 4 || *packet.get(9)? != TCP {
@@ -109,6 +134,26 @@ mod tests {
             let got = packet_info(&packet(flags, payload));
             assert_eq!((got.kind, got.bytes as usize), (kind, 40 + payload));
         }
+    }
+
+    #[test]
+    fn handshakes_are_told_from_data() {
+        let tcp = |first: [u8; 2]| {
+            let mut p = packet(ACK, 100);
+            p[40..42].copy_from_slice(&first);
+            p
+        };
+        assert!(is_handshake(&tcp([22, 3])), "a handshake record of TLS");
+        assert!(!is_handshake(&tcp([23, 3])), "application data of TLS");
+        assert!(!is_handshake(&packet(ACK, 0)), "no payload");
+        let udp = |first: u8| {
+            let mut p = vec![0; 28 + 1200];
+            (p[0], p[9], p[28]) = (0x45, UDP, first);
+            p
+        };
+        assert!(is_handshake(&udp(0xc3)), "QUIC's long header");
+        assert!(!is_handshake(&udp(0x43)), "QUIC's short header");
+        assert!(!is_handshake(&[]) && !is_handshake(&[0x45; 12]));
     }
 
     #[test]

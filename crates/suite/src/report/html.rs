@@ -1,6 +1,6 @@
 //! The page.
 
-use super::{after, chart, number, sentences, value_and_limit};
+use super::{after, chart, number, runs_of, sentences, value_and_limit};
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
 use crate::scenario::{SECTIONS, Scenario, Suite};
@@ -155,11 +155,11 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
     }
     let _ = writeln!(
         out,
-        "<h3 id=\"{0}\">{0}: {1}</h3><p class=about>{2}; {3} runs</p><p class=about>From: {4}. Not tested: {5}</p>",
+        "<h3 id=\"{0}\">{0}: {1}</h3><p class=about>{2}; {3}</p><p class=about>From: {4}. Not tested: {5}</p>",
         escape(&s.name),
         escape(&s.question),
         escape(&what),
-        s.study.runs.unwrap_or_default(),
+        runs_of(report, &s.name),
         escape(&s.source),
         escape(&s.not_tested)
     );

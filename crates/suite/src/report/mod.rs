@@ -79,11 +79,26 @@ pub fn sentences(report: &Report) -> Vec<String> {
     report.startups.iter().map(of).collect()
 }
 
-/// What follows the startup, as a clause.
+/// What follows the startup, as a clause; of a whole stack its version and congestion control.
 fn after(report: &Report) -> String {
     match &report.avoidance[..] {
-        "" => String::new(),
+        "" => {
+            let version = report.stack_version.as_deref().unwrap_or("not stated");
+            let control = report.congestion_control.as_deref().unwrap_or("not stated");
+            format!(", {}: version {version}, congestion control {control}", report.startups.join(", "))
+        }
         avoidance => format!(", {avoidance} after the startup"),
+    }
+}
+
+/// How many runs the entries of a scenario rest on: `6 runs`, or `6 to 48 runs` where some startups ran more often.
+fn runs_of(report: &Report, scenario: &str) -> String {
+    let runs = || report.entries.iter().filter(|e| e.scenario == scenario).map(|e| e.values.len());
+    match (runs().min(), runs().max()) {
+        (Some(1), Some(1)) => "1 run".into(),
+        (Some(least), Some(most)) if least == most => format!("{least} runs"),
+        (Some(least), Some(most)) => format!("{least} to {most} runs"),
+        _ => "no runs".into(),
     }
 }
 
@@ -131,6 +146,8 @@ mod tests {
             suite: String::new(),
             engine: "sim".into(),
             stack: String::new(),
+            stack_version: None,
+            congestion_control: None,
             avoidance: "cubic".into(),
             seed: 1,
             startups: vec!["search".into()],
@@ -159,6 +176,31 @@ mod tests {
             ]
         );
         assert!(text.contains("# value 2, limit 1.500, 6 runs\nnot ok 2 "), "{text}");
+    }
+
+    /// The page says how many runs there were, not how many the suite asks for.
+    #[test]
+    fn the_number_of_runs_is_that_of_the_entries() {
+        let of = |runs| Entry { values: vec![Some(1.0); runs], ..entry(2.0, 1.5) };
+        let mut report = Report {
+            schema: 1,
+            version: String::new(),
+            suite: String::new(),
+            engine: "sim".into(),
+            stack: String::new(),
+            stack_version: None,
+            congestion_control: None,
+            avoidance: "cubic".into(),
+            seed: 1,
+            startups: vec!["search".into()],
+            left_out: Vec::new(),
+            notes: Vec::new(),
+            entries: vec![of(3)],
+        };
+        assert_eq!(runs_of(&report, "geo"), "3 runs");
+        report.entries.push(of(12));
+        assert_eq!(runs_of(&report, "geo"), "3 to 12 runs");
+        assert_eq!(runs_of(&report, "leo"), "no runs");
     }
 
     /// A value above its limit is never printed as equal to it or below it.
