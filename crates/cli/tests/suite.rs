@@ -51,6 +51,67 @@ fn commands_of_a_stack_are_checked() {
     assert!(qlog.contains("--qlog: found /no/such, expected a folder"), "{qlog}");
 }
 
+/// The step of contrib/suite.yml, with a program in the place of ours that ends with `status`: its status, and what it
+/// was called with.
+fn step(name: &str, compare: bool, baseline: bool, plugin: &str, status: u8) -> (Option<i32>, String) {
+    use std::os::unix::fs::PermissionsExt;
+    let workflow = include_str!("../../../contrib/suite.yml");
+    let (_, script) = workflow.split_once("        run: |\n          set -- ").expect("the step that judges");
+    let lines = script.lines().enumerate().take_while(|(i, l)| *i == 0 || l.starts_with("          "));
+    let script =
+        format!("set -- {}", lines.map(|(_, l)| format!("{}\n", l.trim_start())).collect::<String>());
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("suite-yml-{name}"));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("writable");
+    let programs = [
+        ("slowstart", format!("#!/bin/sh\nprintf '%s|' \"$@\"\nexit {status}\n")),
+        ("sudo", "#!/bin/sh\nshift\nexec \"$@\"\n".to_string()),
+    ];
+    for (program, text) in programs {
+        std::fs::write(dir.join(program), text).expect("writable");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(dir.join(program), mode).expect("it is ours");
+    }
+    if baseline {
+        std::fs::write(dir.join("baseline.json"), "{}").expect("writable");
+    }
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("set"));
+    let out = Command::new("bash")
+        .args(["-e", "-c", &script])
+        .current_dir(&dir)
+        .envs([
+            ("PATH", path.as_str()),
+            ("PLUGIN", plugin),
+            ("NAME", "mine"),
+            ("SERVE", "a \"$B\""),
+            ("FETCH", "c"),
+        ])
+        .envs([("RUNS", "12"), ("SCENARIOS", "geo leo"), ("GITHUB_STEP_SUMMARY", "summary")])
+        .env("COMPARE", compare.to_string())
+        .output()
+        .expect("bash runs");
+    (out.status.code(), std::fs::read_to_string(dir.join("summary")).unwrap_or_default())
+}
+
+#[test]
+fn the_workflow_judges_a_stack_and_fails_without_a_baseline() {
+    let (status, called) = step("main", false, false, "", 1);
+    assert_eq!(status, Some(0), "a criterion that is not met fails nothing on main: {called}");
+    assert_eq!(
+        called,
+        "suite|run|--html|suite.html|--json|suite.json|--name|mine|--serve|a \"$B\"|--fetch|c|--runs|12|--scenario|geo|--scenario|leo|"
+    );
+    assert_eq!(step("main-2", false, false, "", 2).0, Some(2));
+    let (status, called) = step("pruned", true, false, "", 0);
+    assert_eq!((status, called.as_str()), (Some(2), ""), "nothing was compared");
+    let (status, called) = step("worse", true, true, "", 1);
+    assert_eq!(status, Some(1));
+    assert!(called.contains("--against-baseline|baseline.json|"), "{called}");
+    let (status, called) = step("plugin", true, true, "./mine.so", 0);
+    assert_eq!(status, Some(0));
+    assert!(called.contains("--startup|plugin:./mine.so|") && !called.contains("--serve"), "{called}");
+}
+
 /// As docs/guide/stack.md has it.
 #[cfg(feature = "kernel")]
 mod live {

@@ -127,6 +127,23 @@ mod tests {
         assert_eq!(lines("bbr"), lines("bbr"));
     }
 
+    /// The windows of the two worked examples of draft-ietf-ccwg-ratelimited-increase (version 11, section 3.1 and
+    /// appendix A), in thousands of bytes.
+    #[test]
+    fn the_examples_of_rate_limited_increase() {
+        let lines = lines("standard");
+        let of = |case: &str| -> Vec<u64> {
+            let from = lines.iter().position(|l| l["case"] == case).expect("it is a case") + 1;
+            let own = lines[from..].iter().take_while(|l| l.get("case").is_none());
+            own.filter(|l| l["event"] == "ack").filter_map(|l| Some(l["cwnd"].as_u64()? / 1000)).collect()
+        };
+        let grows = 11..=20;
+        assert_eq!(of("rate-limited-segments"), grows.chain([20; 4]).collect::<Vec<_>>());
+        let little = [12, 14, 16, 18, 20, 20, 20, 20];
+        let full = (22..=40).step_by(2);
+        assert_eq!(of("rate-limited-bytes"), little.into_iter().chain(full).collect::<Vec<_>>());
+    }
+
     /// RFC 5681 by hand: each ACK of a segment earns a segment, and the first loss halves.
     #[test]
     fn standard_slow_start_by_hand() {

@@ -41,13 +41,15 @@ const fn badness(v: Verdict) -> u8 {
 /// a percent in the whole interval, or one that is missing in a run. Also returns how many entries both have.
 ///
 /// # Errors
-/// If the reports are not of one suite, engine, avoidance and seed; if `before` lacks a startup, a scenario or
+/// If the reports are not of one suite, engine, avoidance and seed; of one kernel, its releases may differ within a
+/// series, such as 6.18; if `before` lacks a startup, a scenario or
 /// a criterion of `now`, or has one that `now` leaves out; or if they have fewer than [`FEWEST_PAIRS`] runs in
 /// common: what differs.
 pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), String> {
     for (key, a, b) in [
         ("suite", &now.suite, &before.suite),
-        ("engine", &now.engine, &before.engine),
+        ("engine", &series(&now.engine), &series(&before.engine)),
+        ("stack", &kernel(&now.stack, &before.stack), &kernel(&before.stack, &now.stack)),
         ("avoidance", &now.avoidance, &before.avoidance),
         ("seed", &now.seed.to_string(), &before.seed.to_string()),
         ("schema", &now.schema.to_string(), &before.schema.to_string()),
@@ -96,10 +98,43 @@ pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), Strin
     Ok((all, both))
 }
 
+/// The series of the kernel that a report ran on, if it and the other one name kernels; else nothing.
+fn kernel(stack: &str, other: &str) -> String {
+    let named = |s: &str| s.starts_with("Linux ");
+    if named(stack) && named(other) { series(stack) } else { String::new() }
+}
+
+/// A name in which the release of a kernel is cut to its series: `Linux 6.18.44-cloud` becomes `Linux 6.18`.
+fn series(name: &str) -> String {
+    let Some((before, release)) = name.split_once("Linux ") else { return name.to_string() };
+    let (release, after) =
+        release.split_once([' ', ',', ')']).map_or((release, ""), |(r, _)| (r, &release[r.len()..]));
+    let numbers: Vec<&str> = release.splitn(3, '.').take(2).collect();
+    let minor = |n: &str| n.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().to_string();
+    match numbers[..] {
+        [major, n] => format!("{before}Linux {major}.{}{after}", minor(n)),
+        _ => name.to_string(),
+    }
+}
+
 /// The interval of the differences, over the runs in which both have a value; `None` if those are too few.
 fn difference(now: &Entry, before: &Entry, at_least: bool) -> Option<[f64; 2]> {
     let pairs = now.values.iter().zip(&before.values).filter_map(|(n, b)| Some(((*n)?, (*b)?)));
     let differences: Vec<f64> = pairs.map(|(n, b)| if at_least { b - n } else { n - b }).collect();
     let m = stats::median(&differences).filter(|_| differences.len() >= FEWEST_PAIRS)?;
     Some([m.low, m.high])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::series;
+
+    #[test]
+    fn releases_of_a_series_are_one_kernel() {
+        assert_eq!(series("emulated path, Linux 6.18.44-fc-v782"), "emulated path, Linux 6.18");
+        assert_eq!(series("Linux 6.18.0, virtual"), "Linux 6.18, virtual");
+        assert_eq!(series("Linux 7.0-rc3"), "Linux 7.0");
+        assert_ne!(series("Linux 6.12.1"), series("Linux 6.18.1"));
+        assert_eq!(series("quinn 0.11.14"), "quinn 0.11.14");
+    }
 }

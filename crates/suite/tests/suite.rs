@@ -247,6 +247,13 @@ fn a_gate_is_never_surer_than_its_runs() {
     let mut other = good.clone();
     other.startups = vec!["standard".into()];
     assert!(worse(&good, &other).expect_err("refused").contains("expected search among them"));
+    // Releases of one series of the kernel are compared, others are not.
+    let on = |stack: &str| Report { stack: stack.into(), ..good.clone() };
+    assert!(worse(&on("Linux 6.18.44-cloud"), &on("Linux 6.18.2")).expect("comparable").0.is_empty());
+    assert_eq!(
+        worse(&on("Linux 6.18.44"), &on("Linux 6.12.9")).expect_err("refused"),
+        "stack: found \"Linux 6.12\", expected \"Linux 6.18\" as in this run"
+    );
     let mut less = good.clone();
     less.entries.retain(|e| e.scenario != "short-1MB");
     assert!(worse(&good, &less).expect_err("refused").starts_with("short-1MB: found no results of search"));

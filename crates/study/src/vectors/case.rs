@@ -41,6 +41,11 @@ pub(super) struct Case<'a> {
     pub(super) grown: Option<(u32, u64)>,
     /// From one ACK to another the application has this many packets in flight at most.
     pub(super) little: &'a [(u32, u32, u64)],
+    /// Packets that the application has at first, and again whenever all before them are acknowledged.
+    pub(super) turns: &'a [u64],
+    /// The host permits growth while the window is below twice the largest flight, or twice the initial window
+    /// (draft-ietf-ccwg-ratelimited-increase): whoever sends little is not limited before that.
+    pub(super) rate_limited: bool,
     /// The receive window of the peer, in packets.
     pub(super) peer: Option<u64>,
     /// What the application has in all, in packets, if the host knows it.
@@ -103,6 +108,8 @@ const PLAIN: Case<'static> = Case {
     short: None,
     grown: None,
     little: &[],
+    turns: &[],
+    rate_limited: false,
     peer: None,
     unsent: None,
     pause: None,
@@ -131,6 +138,16 @@ pub(super) const CASES: &[Case<'static>] = &[
     Case { name: "marks-not-counted", marks: Some(15), unmarked: true, acks: 250, ..PLAIN },
     Case { name: "application-limited", little: &[(0, 60, 2)], queue: 60, ..PLAIN },
     Case { name: "application-limited-later", little: &[(25, 90, 12), (140, 200, 30)], acks: 500, ..PLAIN },
+    // The two worked examples of draft-ietf-ccwg-ratelimited-increase: in segments, and in bytes.
+    Case { name: "rate-limited-segments", turns: &[10, 4], rate_limited: true, ..EXACT },
+    Case {
+        name: "rate-limited-bytes",
+        turns: &[4, 8, 4, 20],
+        rate_limited: true,
+        every: 2,
+        tcp: true,
+        ..EXACT
+    },
     Case { name: "receive-window", peer: Some(25), acks: 300, ..PLAIN },
     Case { name: "idle", pause: Some((150, ms(3000), true)), ..PLAIN },
     Case { name: "idle-in-slow-start", pause: Some((30, ms(1500), true)), queue: 60, ..PLAIN },

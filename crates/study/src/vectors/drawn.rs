@@ -132,6 +132,8 @@ impl Drawn {
             short: d.once_in(5).then(|| d.within(1, mss)),
             grown: d.once_in(10).then(|| (d.within(5, 60) as u32, mss + d.within(1, 300))),
             little: &self.little,
+            turns: &[],
+            rate_limited: false,
             peer: d.once_in(10).then(|| d.within(2, 60)),
             unsent: d.once_in(3).then(|| d.of(&[3, 12, 40, 90, 200, 3000])),
             pause: d.once_in(6).then(|| (d.within(3, 90) as u32, ms(d.within(50, 5000)), d.once_in(2))),

@@ -35,6 +35,8 @@ pub(super) struct Play<'a> {
     arrivals: BTreeSet<(Instant, u64)>,
     /// Data to be sent again, by mark and size.
     again: VecDeque<(Mark, Bytes)>,
+    /// The most in flight since the window was last reduced; at first the initial window.
+    largest_flight: Bytes,
     /// When the bottleneck, the interface and the pacer are free.
     free: Instant,
     nic_free: Instant,
@@ -86,6 +88,7 @@ impl<'a> Play<'a> {
             order: 0,
             arrivals: BTreeSet::new(),
             again: VecDeque::new(),
+            largest_flight: mss * case.iw,
             free: Instant::ZERO,
             nic_free: Instant::ZERO,
             paced: Instant::ZERO,
@@ -206,6 +209,19 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// True if the application has no more before everything is acknowledged.
+    fn has_sent_its_turn(&self) -> bool {
+        let mut due = 0;
+        // The turn that lasts is the first whose end was not sent, or was sent and is in flight.
+        for n in self.case.turns {
+            due += n;
+            if self.order < due || self.f.inflight > Bytes::ZERO && self.order == due {
+                return self.order == due;
+            }
+        }
+        !self.case.turns.is_empty()
+    }
+
     /// Sends what window, application and pacer permit. Returns when the pacer permits the next packet.
     fn send(&mut self) -> Option<Instant> {
         loop {
@@ -214,7 +230,7 @@ impl<'a> Play<'a> {
             let short = self.case.short.filter(|_| (self.order + 1).is_multiple_of(3));
             let size = short.map_or(self.f.mss, Bytes).min(self.f.unsent.unwrap_or(Bytes::MAX));
             let (again, size) = self.again.front().map_or((None, size), |(m, b)| (Some(*m), *b));
-            if size == Bytes::ZERO || self.f.inflight + size > window {
+            if size == Bytes::ZERO || self.f.inflight + size > window || self.has_sent_its_turn() {
                 return None;
             }
             if let Some(rate) = self.f.pacing_rate {
@@ -244,6 +260,7 @@ impl<'a> Play<'a> {
             (self.delivered_at, self.first_sent_at) = (self.f.now, self.f.now);
         }
         self.f.inflight += size;
+        self.largest_flight = self.largest_flight.max(self.f.inflight);
         self.total += size;
         self.f.unacked = self.f.unacked.map(|_| Bytes(self.next) - Bytes(self.upto));
         let packet = Sent {
@@ -367,6 +384,10 @@ impl<'a> Play<'a> {
         let mut ack = Ack::new(p.sent, delivered, prior);
         (ack.newly_lost, ack.rtt, ack.limit) = (lost, rtt, p.limit);
         ack.upto = Mark::new(self.upto);
+        if self.case.rate_limited {
+            let may_grow = self.control.state().cwnd < self.largest_flight * 2;
+            ack.limit = if may_grow { Limit::Window } else { Limit::Application };
+        }
         if !advanced {
             ack.bytes = Bytes::ZERO;
         }
