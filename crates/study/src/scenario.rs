@@ -452,9 +452,8 @@ impl Study {
             other => {
                 let Some(bursts) = app::Bursts::parse(other) else {
                     let expected = format!(
-                        "one of bulk, web, video, browser, {}, or {}",
-                        app::Bursts::EXPECTED,
-                        app::Writes::EXPECTED
+                        "one of bulk, web, video, browser, writes:500kB@1Mbit,2s,10MB, or {}",
+                        app::Bursts::EXPECTED
                     );
                     return Err(named("app", other, &["bulk", "web", "video", "browser"], expected));
                 };

@@ -67,7 +67,7 @@ fn mistakes_are_named() {
     let error = |app, against: &[&str]| study(app, against).map(|_| ()).expect_err("a mistake");
     assert_eq!(
         error("browsr", &[]),
-        "app: found \"browsr\" (did you mean \"browser\"?), expected one of bulk, web, video, browser, or sizes with pauses between them, 2 to 8 sizes and pauses of up to an hour, such as 5MB,2s,5MB"
+        "app: found \"browsr\" (did you mean \"browser\"?), expected one of bulk, web, video, browser, writes:500kB@1Mbit,2s,10MB, or sizes with pauses between them, 2 to 8 sizes and pauses of up to an hour, such as 5MB,2s,5MB"
     );
     for flows in ["web*0@-1s", "web*@-1s", "web*+3@-1s", "web*1001@-1s", "web*x@-1s"] {
         let message = format!(
