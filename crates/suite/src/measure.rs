@@ -117,7 +117,9 @@ impl Observed {
     #[must_use]
     pub fn only(self, of: &[Measure]) -> Self {
         let mut all = Self::default();
-        of.iter().for_each(|m| all.set(*m, self.get(*m)));
+        for m in of {
+            all.set(*m, self.get(*m));
+        }
         all
     }
 
