@@ -6,20 +6,18 @@
 //! each startup, and alone.
 
 use crate::columns::{Column, Kind};
-use crate::decision::{Decision, HARM_MARGIN, Harm, Terms};
+use crate::decision::{Decision, Harm, Terms};
 use crate::measured::SIMULATOR;
 use crate::record::Row;
 use crate::run::in_order;
 use crate::scenario::{Contender, Study};
-use crate::stats::{FEWEST_PAIRS, median};
 use crate::summary::{Measure, label_of};
 use slowstart::registry::Algorithm;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app;
 use slowstart_sim::engine::{Direction, Engine, FlowSpec};
-use std::collections::BTreeMap;
 
-/// Most runs that are measured: enough for an interval, few enough to wait for.
+/// Runs that are measured: enough for an interval, few enough to wait for.
 pub const RUNS: u32 = 10;
 /// What the newcomer transfers at most.
 const NEWCOMER: u64 = 10_000_000;
@@ -84,8 +82,7 @@ pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
     packets * f64::from(study.runs.min(RUNS)) <= AFFORDABLE
 }
 
-/// Measures every startup of a study: the first [`FEWEST_PAIRS`] runs, and up to [`RUNS`] if those leave an
-/// interval wider than [`HARM_MARGIN`]. `alone_s` is the median time that the baseline
+/// Measures every startup of a study, the first [`RUNS`] runs. `alone_s` is the median time that the baseline
 /// needs for its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no
 /// more than that every newcomer takes its 10 MB; in a shorter one none has begun. Fails where [`unable`]
 /// says so.
@@ -93,27 +90,12 @@ pub fn measure(study: &Study, alone_s: f64) -> Vec<Harm> {
     let runs: Vec<u32> = (0..study.runs.min(RUNS)).collect();
     let window = Span((alone_s * 1e9) as u64);
     let mut all = Vec::new();
-    let (first, rest) = runs.split_at(runs.len().min(FEWEST_PAIRS));
-    for runs in [first, rest] {
-        if is_narrow(&all) {
-            break;
-        }
-        let each = |of_run: Vec<Harm>| -> Result<(), std::convert::Infallible> {
-            all.extend(of_run);
-            Ok(())
-        };
-        let Ok(()) = in_order(runs, |run| one(study, run, window), each);
-    }
+    let each = |of_run: Vec<Harm>| -> Result<(), std::convert::Infallible> {
+        all.extend(of_run);
+        Ok(())
+    };
+    let Ok(()) = in_order(&runs, |run| one(study, run, window), each);
     all
-}
-
-/// True if the interval of no startup is wider than a difference that counts.
-fn is_narrow(all: &[Harm]) -> bool {
-    let mut got: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for h in all {
-        got.entry(&h.label).or_default().push(h.got_percent);
-    }
-    !got.is_empty() && got.values().all(|g| median(g).is_some_and(|m| m.high - m.low <= HARM_MARGIN))
 }
 
 /// A run: the CUBIC flow with each startup.
