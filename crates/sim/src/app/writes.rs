@@ -5,7 +5,7 @@ use crate::path::quantity;
 use slowstart::units::{Bytes, Instant, Span};
 
 /// The most parts of a schedule that write.
-const MOST: usize = 8;
+const MOST: usize = 6;
 /// The longest pause, and the longest time between two pieces.
 const LONGEST: Span = Span::secs(3600);
 /// The time between two pieces where only a rate is given.
@@ -52,7 +52,7 @@ pub struct Writes {
 
 impl Writes {
     /// What they look like.
-    pub const EXPECTED: &'static str = "writes: and up to 8 sizes, each at once or at a rate or in pieces, with pauses of up to an hour \
+    pub const EXPECTED: &'static str = "writes: and up to 6 sizes, each at once or at a rate or in pieces, with pauses of up to an hour \
                                         between them, such as writes:500kB@1Mbit,10MB or writes:5MB@100kB/20ms,2s,1MB";
 
     /// Parses `writes:500kB@1Mbit,2s,10MB`; `None` if it is not of this form.
