@@ -56,7 +56,7 @@ pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss
             }
             match &mut drops {
                 Some(d) if at - d.last <= BURST_S && d.is_like(event) => {
-                    (d.last, d.count) = (at, d.count + 1)
+                    (d.last, d.count) = (at, d.count + 1);
                 }
                 other => {
                     let why = event.why.clone().unwrap_or_default();

@@ -25,6 +25,7 @@ use slowstart_study::decision::default_startup;
 use slowstart_study::engines::{Engine, Refusal};
 use slowstart_study::scenario::StudyText;
 use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -394,5 +395,7 @@ fn print_sheet(sheet: &Sheet) -> Result<()> {
         alignments,
     };
     print(&format!("\n{}", sheet.title))?;
-    print(table.render(output::color(), None).trim_end())
+    // A pipe gets a line for each row.
+    let width = io::stdout().is_terminal().then(|| u16::try_from(output::width()).ok()).flatten();
+    print(table.render_with(output::color(), width, 1).trim_end())
 }

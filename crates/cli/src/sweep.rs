@@ -9,7 +9,7 @@ use crate::row_output::RowArgs;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use slowstart_study::columns::{Cell, Column};
+use slowstart_study::columns::Cell;
 use slowstart_study::decision::MARGIN;
 use slowstart_study::diff;
 use slowstart_study::record::Row;
@@ -18,6 +18,7 @@ use slowstart_study::words::{RECONSTRUCTED, number};
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{self, Answer, Filter, Query};
+use slowstart_sweep::row::{SweepRow, flat};
 use slowstart_sweep::run::{self, Shard};
 use slowstart_sweep::store::{Holds, Store};
 use slowstart_sweep::table::ParquetFile;
@@ -204,21 +205,6 @@ fn filters(written: &[String]) -> Result<Vec<Filter>> {
     Ok(written.iter().map(|f| Filter::parse(f)).collect::<Result<_, _>>()?)
 }
 
-/// A cell as JSON.
-fn json(cell: &Cell) -> serde_json::Value {
-    match cell {
-        Cell::Null => serde_json::Value::Null,
-        Cell::Integer(n) => (*n).into(),
-        Cell::Number(x) => (*x).into(),
-        Cell::Boolean(b) => (*b).into(),
-        Cell::Text(t) => t.clone().into(),
-    }
-}
-
-fn object(columns: &[Column], row: &[Cell]) -> serde_json::Map<String, serde_json::Value> {
-    columns.iter().map(|c| c.name.clone()).zip(row.iter().map(json)).collect()
-}
-
 /// All rows of a store of one sweep.
 pub(crate) fn rows(dir: &Path) -> Result<Vec<Row>> {
     let store = Store::open(dir)?;
@@ -234,8 +220,10 @@ pub(crate) fn rows(dir: &Path) -> Result<Vec<Row>> {
         );
     }
     let answer = query::query(&store, &Query::default())?;
-    let row = |r: &Vec<Cell>| diff::of_sweep(&object(&answer.columns, r)).context("a row of the store");
-    let rows = answer.rows.iter().map(row).collect::<Result<_>>()?;
+    let row = |cells: &Vec<Cell>| {
+        SweepRow::read(&answer.columns, cells).and_then(serde_json::to_value).and_then(diff::row)
+    };
+    let rows = answer.rows.iter().map(row).collect::<Result<_, _>>().context("a row of the store")?;
     Ok(diff::checked(&name, rows)?)
 }
 
@@ -261,17 +249,24 @@ impl QueryArgs {
             let write = || -> Result<()> {
                 let mut out = ParquetFile::create(file, answer.columns.clone())?;
                 for row in &answer.rows {
-                    out.write(&object(&answer.columns, row).into())?;
+                    out.write(&flat(&answer.columns, row).into())?;
                 }
                 Ok(out.finish()?)
             };
             write().with_context(|| format!("--parquet {}", file.display()))?;
         }
         if self.rows.json {
-            return answer
-                .rows
-                .iter()
-                .try_for_each(|r| print(&serde_json::to_string(&object(&answer.columns, r))?));
+            let whole = q.group.is_empty() && q.columns.is_empty();
+            return answer.rows.iter().try_for_each(|cells| {
+                let line = if whole {
+                    serde_json::to_string(
+                        &SweepRow::read(&answer.columns, cells).context("a row of the store")?,
+                    )
+                } else {
+                    serde_json::to_string(&flat(&answer.columns, cells))
+                };
+                print(&line?)
+            });
         }
         if self.rows.csv {
             let mut out = csv::Writer::from_writer(io::stdout());

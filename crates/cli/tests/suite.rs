@@ -58,8 +58,7 @@ fn step(name: &str, compare: bool, baseline: bool, plugin: &str, status: u8) -> 
     let workflow = include_str!("../../../contrib/suite.yml");
     let (_, script) = workflow.split_once("        run: |\n          set -- ").expect("the step that judges");
     let lines = script.lines().enumerate().take_while(|(i, l)| *i == 0 || l.starts_with("          "));
-    let script =
-        format!("set -- {}", lines.map(|(_, l)| format!("{}\n", l.trim_start())).collect::<String>());
+    let script = format!("set -- {}", lines.flat_map(|(_, l)| [l.trim_start(), "\n"]).collect::<String>());
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("suite-yml-{name}"));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).expect("writable");

@@ -2,6 +2,9 @@
 
 #![cfg(feature = "sweep")]
 
+mod conform;
+
+use conform::conform;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -224,8 +227,10 @@ fn stores_are_compared() {
     let all = succeeds(&stores);
     assert!(all.contains("0 of 8 startups and paths are worse in B."), "{all}");
     assert!(all.contains("rate=10Mbit size=100000"), "{all}");
-    // The rows as `query` prints them are the same result.
-    fs::write(&rows, succeeds(&["sweep", "query", text(&tuesday), "--json"])).expect("a file");
+    // The rows as `query` prints them are the same result, and conform to their schema.
+    let printed = succeeds(&["sweep", "query", text(&tuesday), "--json"]);
+    conform(&printed, slowstart_sweep::row::SWEEP_ROW_SCHEMA);
+    fs::write(&rows, printed).expect("a file");
     assert!(succeeds(&["diff", text(&rows), text(&tuesday), "--any"]).contains("0 of 8"));
     fs::remove_dir_all(&tuesday).expect("a folder");
     night("[set]\niw = \"2\"\n", &tuesday);

@@ -280,24 +280,26 @@ fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
         let end = x + 12.0 + wide > area.right;
         // Early exits are labelled below their ring, others above: the curves rise.
         let below = y > axes.y(1.0);
-        let mut y = y + if below { 22.0 } else { -10.0 };
+        let wanted = y + if below { 22.0 } else { -10.0 };
         let span = |l: &Label| {
             let w = l.text.chars().count() as f64 * LETTER;
             if l.end { (l.x - 12.0 - w, l.x - 12.0) } else { (l.x + 12.0, l.x + 12.0 + w) }
         };
-        let mut label = Label { x, y, end, text };
-        for _ in 0..12 {
-            let (a, b) = span(&label);
-            let covers = |(_, o): &(usize, Label)| {
+        let label_at = |y: f64| Label { x, y, end, text: text.clone() };
+        let is_free = |label: &Label| {
+            let (a, b) = span(label);
+            all.iter().all(|(_, o)| {
                 let (c, d) = span(o);
-                a < d && c < b && (o.y - label.y).abs() < LINE
-            };
-            if !all.iter().any(covers) {
-                break;
-            }
-            y += if below || label.y < area.top + 2.0 * LINE { LINE } else { -LINE };
-            label.y = y.clamp(area.top + LINE, area.bottom - 6.0);
-        }
+                a >= d || c >= b || (o.y - label.y).abs() >= LINE
+            })
+        };
+        // The nearest line that is free, on its side of the ring first.
+        let towards = if below { LINE } else { -LINE };
+        let lines = (0..12).flat_map(|n| [f64::from(n) * towards, -f64::from(n) * towards]);
+        let (top, bottom) = (area.top + LINE, area.bottom - 6.0);
+        let wanted = wanted.clamp(top, bottom);
+        let places = lines.map(|by| wanted + by).filter(|y| (top..=bottom).contains(y));
+        let label = places.map(label_at).find(is_free).unwrap_or_else(|| label_at(wanted));
         all.push((c.colour, label));
     }
     all

@@ -154,9 +154,9 @@ fn a_schedule_of_writes_is_kept() {
         let mut e = engine("rate=100Mbit rtt=40ms queue=4bdp", vec![spec]);
         let end = Instant::ZERO + Span::secs(30);
         if ahead {
-            e.complete(end)
+            e.complete(end);
         } else {
-            e.run_until(end, |e| e.flows[0].truth.completed.is_some())
+            e.run_until(end, |e| e.flows[0].truth.completed.is_some());
         }
         e
     };

@@ -78,6 +78,8 @@ pub struct Column {
     pub values: Vec<String>,
     /// The properties on the way to it.
     path: Vec<String>,
+    /// True if the object that it is a property of may be null.
+    of_optional: bool,
 }
 
 impl Column {
@@ -89,13 +91,15 @@ impl Column {
             about: about.to_string(),
             values: Vec::new(),
             path: vec![name.to_string()],
+            of_optional: false,
         }
     }
 
     /// A column of a property of the object `object` of the row.
     pub fn within(object: &str, name: &str, kind: Kind, about: &str) -> Self {
         let path = vec![object.to_string(), name.to_string()];
-        Self { name: path.join("_"), kind, about: about.to_string(), values: Vec::new(), path }
+        let (name, about) = (path.join("_"), about.to_string());
+        Self { name, kind, about, values: Vec::new(), path, of_optional: true }
     }
 
     /// The value of this column in a row; null if it is absent or of another kind.
@@ -118,8 +122,8 @@ impl Column {
     }
 }
 
-/// The row whose columns `flat` has: the opposite of [`Column::cell`]. An object none of whose columns has a
-/// value is absent.
+/// The row whose columns `flat` has: the opposite of [`Column::cell`]. What is null in the row itself is absent,
+/// and so is an object that may be null if none of its columns has a value.
 ///
 /// # Errors
 /// If a column of JSON holds none.
@@ -127,7 +131,15 @@ pub fn row(columns: &[Column], flat: &Map<String, Value>) -> Result<Value, serde
     let mut row = Value::Object(Map::new());
     for column in columns {
         let value = match flat.get(&column.name) {
-            None | Some(Value::Null) => continue,
+            None | Some(Value::Null) if column.path.len() == 1 => continue,
+            None | Some(Value::Null) if column.of_optional => {
+                let siblings = columns.iter().filter(|c| c.path[0] == column.path[0]);
+                if siblings.map(|c| flat.get(&c.name)).all(|v| v.is_none_or(Value::is_null)) {
+                    continue;
+                }
+                Value::Null
+            }
+            None => Value::Null,
             Some(Value::String(text)) if column.kind == Kind::Json => serde_json::from_str(text)?,
             Some(other) => other.clone(),
         };
@@ -191,13 +203,18 @@ impl Schema {
         }
     }
 
+    fn may_be_null(&self) -> bool {
+        self.types.as_array().is_some_and(|all| all.iter().any(|t| t == "null"))
+    }
+
     fn add(self, path: &[String], all: &mut Vec<Column>) {
+        let of_optional = !path.is_empty() && self.may_be_null();
         for (name, schema) in self.properties.0 {
             let path = [path, &[name]].concat();
             if schema.properties.0.is_empty() {
                 let (name, kind) = (path.join("_"), schema.kind());
                 let values = schema.values.iter().filter_map(Value::as_str).map(str::to_string).collect();
-                all.push(Column { name, kind, about: schema.description, values, path });
+                all.push(Column { name, kind, about: schema.description, values, path, of_optional });
             } else {
                 schema.add(&path, all);
             }
@@ -244,8 +261,13 @@ mod tests {
         assert_eq!(cell("exit_time_s"), Cell::Number(0.1));
         assert_eq!(cell("params"), Cell::Text(r#"{"a":{"b":2,"z":1},"k":1}"#.into()));
         assert_eq!(cell("runs"), Cell::Null);
-        let flat = serde_json::json!({"name": "a", "exit_time_s": 0.1, "exit_reason": "loss", "runs": null,
-            "params": r#"{"a":{"b":2,"z":1},"k":1}"#});
-        assert_eq!(super::row(&columns, flat.as_object().expect("an object")).expect("JSON"), row);
+        let whole = |flat: Value| super::row(&columns, flat.as_object().expect("an object")).expect("JSON");
+        let flat =
+            serde_json::json!({"name": "a", "exit_time_s": 0.1, "exit_reason": null, "params": r#"{"k":1}"#});
+        let exit = serde_json::json!({"time_s": 0.1, "reason": null});
+        let row = serde_json::json!({"name": "a", "exit": exit, "params": {"k": 1}});
+        assert_eq!(whole(flat), row);
+        let none = serde_json::json!({"name": "a", "params": "{}"});
+        assert_eq!(whole(none), serde_json::json!({"name": "a", "params": {}}));
     }
 }

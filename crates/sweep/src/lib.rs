@@ -6,6 +6,7 @@
 //! - [`run`]: computes what is missing
 //! - [`captures`]: replays what is missing of many files
 //! - [`query`]: filters, groups and summarises a store
+//! - [`row`]: the row of a run, as JSON
 //! - [`map`]: which startup is first where
 //! - [`table`]: rows as Arrow columns and Parquet files
 
@@ -16,7 +17,9 @@ pub mod map;
 mod page;
 pub mod plan;
 pub mod query;
+
 mod region;
+pub mod row;
 pub mod run;
 pub mod store;
 pub mod table;

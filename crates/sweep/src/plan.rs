@@ -2,8 +2,8 @@
 
 use crate::axes::{AVOIDANCE, Axis, Draws, DrawsText, Law, STUDY_KEYS, Target, different, written};
 use crate::region::{Contender, Region, Seen, Side};
-use serde::Serialize;
-use serde_json::{Value, json};
+use crate::row::SweepRow;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use slowstart_study::axis::{self, AxisError};
 use slowstart_study::columns::{Column, Kind, columns};
@@ -466,7 +466,7 @@ impl Plan {
         }
         // Whichever program computes a row, a store has the same bytes.
         let row = Row { commit: None, ..outcome.row };
-        let line = Line { key: format!("{:032x}", run.key), axis: axes, row: &row };
+        let line = SweepRow { key: format!("{:032x}", run.key), axis: axes, row };
         Ok(serde_json::to_string(&line).expect("a row is plain data"))
     }
 
@@ -488,15 +488,6 @@ impl Plan {
             self.names().into_iter().map(|n| (if is_number(&n) { Kind::Number } else { Kind::Text }, n));
         part_columns(axes.map(|(kind, name)| (name, kind)).collect())
     }
-}
-
-/// A line of a journal.
-#[derive(Serialize)]
-struct Line<'a> {
-    key: String,
-    axis: serde_json::Map<String, Value>,
-    #[serde(flatten)]
-    row: &'a Row,
 }
 
 /// The columns of a part with these axes.

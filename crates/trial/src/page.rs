@@ -22,6 +22,7 @@ pub fn value_text(measure: Measure, value: Option<f64>) -> String {
     match (measure, value) {
         (_, None) => "-".to_string(),
         (Measure::Retrans, Some(v)) => format!("{:.2}%", v * 100.0),
+        (_, Some(v)) if v < 0.001 => format!("{v:.6}"),
         (_, Some(v)) if v < 0.1 => format!("{v:.4}"),
         (_, Some(v)) if v < 10.0 => format!("{v:.3}"),
         (_, Some(v)) => format!("{v:.1}"),

@@ -1,15 +1,13 @@
 //! The rows of a result: of a folder, of a folder of folders, or of a file.
 
-use crate::columns::{self, Column, columns};
-use crate::record::{ROW_SCHEMA, Row};
+use crate::record::Row;
 use crate::summary::label;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use thiserror::Error;
 
 /// The longest line of a file of rows, bytes.
@@ -72,7 +70,7 @@ pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
             if read.map_err(|e| at(place(), e))? == 0 {
                 break;
             }
-            let row = row_of(&line).map_err(|e| {
+            let row = serde_json::from_slice(&line).and_then(row).map_err(|e| {
                 at(place(), format!("expected a row of slowstart of at most {LONGEST} bytes: {e}"))
             })?;
             all.push(row);
@@ -99,26 +97,18 @@ pub fn checked(name: &str, rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
     Ok(rows)
 }
 
-/// The row of a line as `compare --json` or `sweep query --json` prints it.
-fn row_of(line: &[u8]) -> Result<Row, serde_json::Error> {
-    match serde_json::from_slice(line)? {
-        Value::Object(flat) if flat.get("params").is_some_and(Value::is_string) => of_sweep(&flat),
-        row => serde_json::from_value(row),
-    }
-}
-
-/// The row of a run of a sweep. What its axes set that its path does not show becomes part of the path's name.
+/// The row of a run. That of a sweep has its axes besides, and what they set that its path does not show becomes
+/// part of the path's name.
 ///
 /// # Errors
-/// If a column that rows have is missing or of another kind.
-pub fn of_sweep(flat: &Map<String, Value>) -> Result<Row, serde_json::Error> {
-    static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| columns(ROW_SCHEMA));
-    let mut row: Row = serde_json::from_value(columns::row(&COLUMNS, flat)?)?;
-    for (name, value) in flat {
-        let Some(axis) = name.strip_prefix("axis_").filter(|a| !a.contains(':') && *a != "path") else {
-            continue;
-        };
-        if !value.is_null() && !row.path.split(' ').any(|key| key.starts_with(&format!("{axis}="))) {
+/// If it is no row.
+pub fn row(mut line: Value) -> Result<Row, serde_json::Error> {
+    let axes = line.get_mut("axis").map(Value::take);
+    let mut row: Row = serde_json::from_value(line)?;
+    for (axis, value) in axes.iter().filter_map(Value::as_object).flatten() {
+        let shown = |key: &str| row.path.split(' ').any(|part| part.starts_with(&format!("{key}=")));
+        // The label of a startup has its parameters.
+        if axis != "path" && !axis.contains(':') && !shown(axis) {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
             row.path.extend([" ", axis, "=", &value]);
         }
