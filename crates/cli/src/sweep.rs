@@ -256,7 +256,7 @@ impl QueryArgs {
             write().with_context(|| format!("--parquet {}", file.display()))?;
         }
         if self.rows.json {
-            let whole = q.group.is_empty() && q.columns.is_empty();
+            let whole = store.holds() == Holds::Sweeps && q.group.is_empty() && q.columns.is_empty();
             return answer.rows.iter().try_for_each(|cells| {
                 let line = if whole {
                     serde_json::to_string(

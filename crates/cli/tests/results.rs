@@ -406,7 +406,7 @@ fn files_that_are_there_are_refused() {
     fs::create_dir_all(&there).expect("a folder");
     let readme = there.join("README.md");
     plant(&readme);
-    refused(&["reproduce", "hystart/fig1", "--out", &name(&there)], "README.md exists");
+    refused(&["reproduce", "hystart/fig1", "--out", &name(&there)], "found README.md without claims.jsonl");
     assert!(fs::symlink_metadata(&readme).expect("it is there").is_symlink());
     // A page for `man`.
     let man = dir.join("man1");
