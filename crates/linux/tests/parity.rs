@@ -154,9 +154,9 @@ const TRIALS: &[Trial] = &[
     // The host's own queue refuses packets: the kernel reduces cwnd without a loss.
     Trial {
         commands: &[
-            "tc qdisc replace dev path0 root handle 1: htb default 1",
-            "tc class add dev path0 parent 1: classid 1:1 htb rate 50mbit",
-            "tc qdisc add dev path0 parent 1:1 pfifo limit 4",
+            "tc qdisc replace dev path0 root handle 2: htb default 1",
+            "tc class add dev path0 parent 2: classid 2:1 htb rate 50mbit",
+            "tc qdisc add dev path0 parent 2:1 pfifo limit 4",
         ],
         ..trial("refusing host", "rate=200Mbit rtt=20ms queue=8bdp", bulk(400_000))
     },
