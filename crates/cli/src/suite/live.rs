@@ -22,7 +22,7 @@ use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
 use slowstart_suite::{Report, Suite, SuiteError};
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -460,9 +460,16 @@ impl Live<'_> {
     }
 }
 
-/// The end of a command's output, in one line.
+/// The end of a command's output, which may be of any length, in one line.
 fn end_of(log: &Path) -> String {
-    let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    const MOST: u64 = 64 * OUTPUT as u64;
+    let read = || -> std::io::Result<Vec<u8>> {
+        let (mut file, mut end) = (File::open(log)?, Vec::new());
+        file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(MOST)))?;
+        file.take(MOST).read_to_end(&mut end)?;
+        Ok(end)
+    };
+    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     let from = line.char_indices().rev().nth(OUTPUT).map_or(0, |(i, _)| i);
