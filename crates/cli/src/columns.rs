@@ -13,11 +13,6 @@ use slowstart_study::words::{bytes, delay, number, signed, spread, two_digits};
 pub(crate) enum Column {
     /// One more than the number of startups that are better.
     Rank,
-    /// Time of an object, the median of a run.
-    Object,
-    /// Time of an object, the 95th percentile of a run.
-    #[value(name = "p95")]
-    ObjectTail,
     /// Time until the receiver had 10 MB.
     #[value(name = "10mb")]
     Time10MB,
@@ -44,10 +39,8 @@ pub(crate) enum Column {
 
 impl Column {
     /// All, in the order of the table.
-    pub(crate) const ORDER: [Self; 13] = [
+    pub(crate) const ORDER: [Self; 11] = [
         Self::Rank,
-        Self::Object,
-        Self::ObjectTail,
         Self::Time10MB,
         Self::Time1MB,
         Self::All,
@@ -64,8 +57,6 @@ impl Column {
 
     pub(crate) const fn measure(self) -> Option<Measure> {
         Some(match self {
-            Self::Object => Measure::ObjectTime,
-            Self::ObjectTail => Measure::ObjectTail,
             Self::Time10MB => Measure::Time10MB,
             Self::Time1MB => Measure::Time1MB,
             Self::All => Measure::Completion,
@@ -88,8 +79,6 @@ impl Column {
         let size = || decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
         match self {
             Self::Rank => "#".into(),
-            Self::Object => "object".into(),
-            Self::ObjectTail => "p95".into(),
             Self::Time10MB => "10 MB".into(),
             Self::Time1MB => "1 MB".into(),
             Self::All => size().map_or("all".into(), bytes),
@@ -151,9 +140,7 @@ impl Column {
         match self {
             Self::Rank => s.rank.map_or("-".to_string(), |r| r.to_string()).into(),
             Self::Exit => classes(summary, all_intervals).into(),
-            Self::Object | Self::ObjectTail | Self::Time1MB | Self::Time10MB | Self::All => {
-                relative(" %").unwrap_or_else(|| bold(own(" s")))
-            }
+            Self::Time1MB | Self::Time10MB | Self::All => relative(" %").unwrap_or_else(|| bold(own(" s"))),
             Self::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
             Self::At => own(" s").into(),
             Self::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
@@ -184,12 +171,9 @@ impl Column {
             match self {
                 Self::Rank | Self::Exit | Self::At => None,
                 Self::Harm => against(Figure::OthersGot, " pt"),
-                Self::Object
-                | Self::ObjectTail
-                | Self::Time1MB
-                | Self::Time10MB
-                | Self::All
-                | Self::Goodput => against(Figure::Of(self.measure()?), " %"),
+                Self::Time1MB | Self::Time10MB | Self::All | Self::Goodput => {
+                    against(Figure::Of(self.measure()?), " %")
+                }
                 Self::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
                 Self::Cwnd => s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid))),
                 Self::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),

@@ -184,8 +184,6 @@ impl<'d, 'a> Comparison<'d, 'a> {
             Column::Harm => self.decision.has_harm(),
             Column::Goodput => by == Measure::Goodput,
             Column::All if is_10mb && by == Measure::Time10MB => false,
-            // They contain the pauses of a user.
-            Column::Time1MB | Column::Time10MB | Column::All if by == Measure::ObjectTime => view.wide,
             Column::Rank | Column::At => view.wide,
             Column::Exit => true,
             _ => c.measure().is_some_and(|m| self.lines.iter().any(|l| l.first().typical(m).is_some())),
@@ -340,12 +338,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let d = self.decision;
         let own = |c: Column| match c {
             Column::Harm => Some(Figure::OthersGot),
-            Column::Object
-            | Column::ObjectTail
-            | Column::Time1MB
-            | Column::Time10MB
-            | Column::All
-            | Column::Goodput => c.measure().map(Figure::Of),
+            Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => c.measure().map(Figure::Of),
             _ => None,
         };
         let would = |f: Figure| -> Vec<usize> {

@@ -336,10 +336,10 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
         Some(x) => format!("{} %", signed(x.median.mid)),
         None => s.of_all_runs(d.by).map_or("-".into(), |m| format!("{} s", spread(&m).mid)),
     };
-    let what = match d.by {
-        Measure::ObjectTime => "an object".to_string(),
-        Measure::Time10MB => "10 MB".to_string(),
-        _ => row.size_bytes.map_or("all".into(), bytes),
+    let what = if d.by == Measure::Time10MB {
+        "10 MB".to_string()
+    } else {
+        row.size_bytes.map_or("all".into(), bytes)
     };
     let bars = [
         Bars {

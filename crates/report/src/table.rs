@@ -20,8 +20,6 @@ enum Column {
 fn heading(column: Column, d: &Decision) -> (String, &'static str) {
     let size = || d.baseline().and_then(|b| b.summary.rows[0].size_bytes).map_or("all".to_string(), bytes);
     match column {
-        Column::Of(Measure::ObjectTime) => ("an object".into(), ""),
-        Column::Of(Measure::ObjectTail) => ("95 % of objects".into(), ""),
         Column::Of(Measure::Time1MB) => ("1 MB".into(), ""),
         Column::Of(Measure::Time10MB) => ("10 MB".into(), ""),
         Column::Of(Measure::Completion) => (size(), ""),
@@ -44,13 +42,8 @@ fn columns(d: &Decision) -> Vec<Column> {
         Measure::Completion if is_10mb && d.by == Measure::Time10MB => false,
         m => all.iter().any(|s| s.typical(m).is_some()),
     };
-    // Times to so many bytes contain the pauses of a user.
-    let times: &[Measure] = if d.by == Measure::ObjectTime {
-        &[Measure::ObjectTime, Measure::ObjectTail]
-    } else {
-        &[Measure::Time10MB, Measure::Time1MB, Measure::Completion, Measure::Goodput]
-    };
-    let mut shown: Vec<Column> = times.iter().copied().filter(|m| has(*m)).map(Column::Of).collect();
+    let times = [Measure::Time10MB, Measure::Time1MB, Measure::Completion, Measure::Goodput];
+    let mut shown: Vec<Column> = times.into_iter().filter(|m| has(*m)).map(Column::Of).collect();
     shown.sort_by_key(|c| *c != Column::Of(d.by));
     shown.push(Column::Exit);
     let rest = [Measure::ExitTime, Measure::ExitWindow, Measure::StartupLost, Measure::QueueDelay];
@@ -159,7 +152,9 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let classes: Vec<&str> = tone.into_iter().chain(class(column, d)).collect();
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
     let relative = match column {
-        Column::Of(m) if Figure::Of(m).is_relative() => Some(" %"),
+        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion | Measure::Goodput) => {
+            Some(" %")
+        }
         Column::Harm => Some(" points"),
         _ => None,
     };
@@ -187,7 +182,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Harm | Column::Exit => d.others_got(&s.summary).map(|m| (m, s.summary.rows.len())),
     };
     let unit = match column {
-        Column::Of(m) if Figure::Of(m).is_time() => " s",
+        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => " s",
         Column::Of(Measure::Goodput) => " Mbit/s",
         Column::Harm => " %",
         _ => "",

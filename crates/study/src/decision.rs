@@ -119,14 +119,15 @@ impl Figure {
     }
 
     /// True if a run without a value is one that never got there, rather than one that was not observed.
-    pub const fn is_time(self) -> bool {
-        use Measure::{Completion, ObjectTail, ObjectTime, Time1MB, Time10MB};
-        matches!(self, Self::Of(Completion | Time1MB | Time10MB | ObjectTime | ObjectTail))
+    const fn is_time(self) -> bool {
+        use Measure::{Completion, Time1MB, Time10MB};
+        matches!(self, Self::Of(Completion | Time1MB | Time10MB))
     }
 
     /// True if differences are in percent of the other's value.
-    pub const fn is_relative(self) -> bool {
-        self.is_time() || matches!(self, Self::Of(Measure::Goodput))
+    const fn is_relative(self) -> bool {
+        use Measure::{Completion, Goodput, Time1MB, Time10MB};
+        matches!(self, Self::Of(Completion | Goodput | Time1MB | Time10MB))
     }
 }
 
@@ -148,8 +149,7 @@ pub struct Standing<'a> {
 /// The startups of one path, compared.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// What the order and the ranks are by: the median time of objects, whose user pauses between them; without
-    /// objects the time to 10 MB if most runs of the baseline have one, else the
+    /// What the order and the ranks are by: the time to 10 MB if most runs of the baseline have one, else the
     /// time to completion if most have one, else goodput.
     pub by: Measure,
     /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
@@ -287,7 +287,7 @@ impl<'a> Decision<'a> {
             let have = all[base].rows.iter().filter(|r| m.of(r).is_some()).count();
             2 * have > all[base].rows.len()
         };
-        let times = [Measure::ObjectTime, Measure::Time10MB, Measure::Completion];
+        let times = [Measure::Time10MB, Measure::Completion];
         decision.by = times.into_iter().find(most).unwrap_or(Measure::Goodput);
         let gains: Vec<f64> = all
             .iter()

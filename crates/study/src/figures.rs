@@ -7,9 +7,7 @@ use crate::summary::Measure;
 use serde::Serialize;
 
 /// The name of a figure, with its unit, and that of its difference.
-const FIGURES: [(Figure, &str, &str); 7] = [
-    (Figure::Of(Measure::ObjectTime), "object_median_s", "percent"),
-    (Figure::Of(Measure::ObjectTail), "object_p95_s", "percent"),
+const FIGURES: [(Figure, &str, &str); 5] = [
     (Figure::Of(Measure::Time10MB), "time_to_10mb_s", "percent"),
     (Figure::Of(Measure::Completion), "completion_s", "percent"),
     (Figure::Of(Measure::Goodput), "goodput_mbps", "percent"),
@@ -103,11 +101,6 @@ pub fn intervals(d: &Decision) -> Vec<Interval> {
         for (figure, name, _) in FIGURES {
             let Figure::Of(measure) = figure else { continue };
             let typical = s.typical(measure);
-            let of_objects = matches!(measure, Measure::ObjectTime | Measure::ObjectTail);
-            if of_objects && typical.is_none() {
-                // Not an application that loads objects.
-                continue;
-            }
             let middle = typical.map(|(m, _)| m);
             all.push(Interval {
                 startup: s.label.clone(),

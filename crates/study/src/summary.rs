@@ -12,10 +12,6 @@ use std::fmt::Write;
 /// A measure of a run, in the unit in which it is shown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Seconds that an object took, the median of a run.
-    ObjectTime,
-    /// The 95th percentile of the same.
-    ObjectTail,
     /// Seconds until the receiver had 1 MB.
     Time1MB,
     /// Seconds until it had 10 MB.
@@ -36,9 +32,7 @@ pub enum Measure {
 
 impl Measure {
     /// All measures, in the order of columns.
-    pub const ALL: [Self; 10] = [
-        Self::ObjectTime,
-        Self::ObjectTail,
+    pub const ALL: [Self; 8] = [
         Self::Time1MB,
         Self::Time10MB,
         Self::Completion,
@@ -54,8 +48,6 @@ impl Measure {
         let time_to = |bytes: &str| row.time_to_bytes_s.get(bytes).copied().flatten();
         let exit = row.exit.as_ref();
         let value = match self {
-            Self::ObjectTime => row.objects.as_ref().map(|o| o.median_s),
-            Self::ObjectTail => row.objects.as_ref().map(|o| o.p95_s),
             Self::Time1MB => time_to("1000000"),
             Self::Time10MB => time_to("10000000"),
             Self::Completion => row.completion_s,

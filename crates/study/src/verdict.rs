@@ -67,7 +67,6 @@ fn today(d: &Decision, base: &Standing) -> String {
 
 fn size(by: Measure, row: &Row) -> String {
     match (by, row.size_bytes) {
-        (Measure::ObjectTime, _) => " for an object".to_string(),
         (Measure::Time10MB, _) => " for 10 MB".to_string(),
         (_, Some(size)) => format!(" for {}", bytes(size)),
         _ => String::new(),

@@ -78,32 +78,3 @@ fn mistakes_are_named() {
     assert!(error("bulk", &["video*2@-1s/up"]).contains("expected a video client without /up"));
     assert!(error("bulk", &["wbe*2@-1s"]).contains("a startup: one of"));
 }
-
-/// What a user of a browser waits for decides, not when the user's pauses are over: an idle restart of the window costs
-/// a third of an object's time, and nothing of the time to 10 MB that could be shown.
-#[test]
-fn a_browser_is_compared_by_its_objects() {
-    use slowstart_study::decision::{Decision, Terms};
-    use slowstart_study::diff::{Is, Outcome};
-    use slowstart_study::summary::{Measure, summarise};
-    let rows = |idle_restart: &str| -> Vec<Row> {
-        let text = StudyText {
-            path: "rate=50Mbit rtt=80ms queue=1bdp".into(),
-            startups: vec!["hystart".into()],
-            app: Some("browser".into()),
-            duration: Some("60s".into()),
-            set: [("idle_restart".to_string(), idle_restart.to_string())].into(),
-            runs: Some(8),
-            ..StudyText::default()
-        };
-        let study = Study::check(&text, None).expect("a study");
-        (0..8).map(|run| row(&study, run)).collect()
-    };
-    let (on, off) = (rows("on"), rows("off"));
-    let decision = Decision::new(&on, &Terms::default());
-    assert_eq!(decision.by, Measure::ObjectTime);
-    let (a, b) = (summarise(&on), summarise(&off));
-    let outcome = Outcome::new(&a[0], &b[0], 0.03);
-    assert_eq!((outcome.is, outcome.by), (Is::Better, Measure::ObjectTime));
-    assert!(outcome.percent.is_some_and(|p| p.mid < -15.0), "{:?}", outcome.percent);
-}

@@ -44,7 +44,7 @@ pub struct Line {
     pub b_is: &'static str,
     /// What is worse, then what is better.
     pub why: Vec<String>,
-    /// What it is by: `object_median_s`, `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
+    /// What it is by: `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
     pub measure: Option<&'static str>,
     /// Its rows in A.
     pub a: Option<Side>,
@@ -59,7 +59,6 @@ pub struct Line {
 /// The name of a measure in JSON.
 const fn key(by: Measure) -> &'static str {
     match by {
-        Measure::ObjectTime => "object_median_s",
         Measure::Time10MB => "time_to_10mb_s",
         Measure::Completion => "completion_s",
         _ => "goodput_mbps",

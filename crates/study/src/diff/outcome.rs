@@ -42,7 +42,7 @@ impl Is {
 pub struct Outcome {
     /// What B is.
     pub is: Is,
-    /// What it is by: the median time of objects, the time to 10 MB, the time to completion, or goodput.
+    /// What it is by: the time to 10 MB, the time to completion, or goodput.
     pub by: Measure,
     /// What is worse, then what is better: a word for a table, and a clause.
     pub why: Vec<(&'static str, String)>,
@@ -163,12 +163,7 @@ impl Outcome {
     /// By intervals of each, where no run has the seed of another.
     fn apart(a: &Summary, b: &Summary, margin: f64) -> Self {
         let sized = [a, b].iter().any(|s| s.rows.iter().any(|r| r.completion_s.is_some()));
-        let loads = [a, b].iter().all(|s| s.rows.iter().any(|r| r.objects.is_some()));
-        let by = match (loads, sized) {
-            (true, _) => Measure::ObjectTime,
-            (false, true) => Measure::Completion,
-            (false, false) => Measure::Goodput,
-        };
+        let by = if sized { Measure::Completion } else { Measure::Goodput };
         let of = |s: &Summary, m: Measure| s.typical(m).map(|(middle, _)| middle);
         let order = |m: Measure, beyond: &dyn Fn(f64, f64) -> bool| {
             let (x, y) = of(a, m).zip(of(b, m))?;
