@@ -281,7 +281,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
     /// What limited each startup's sender, as mean shares of the time of a run; nothing if no run observed it.
     pub(crate) fn limits(&self, color: bool, width: usize) -> Option<String> {
         let of = |l: &Line| Limits::mean(&l.first().rows.iter().filter_map(|r| r.limits).collect::<Vec<_>>());
-        self.by_line("limited by, % of time", color, width, &of, |share| match share * 100.0 {
+        self.by_line("limited by, mean % of time", color, width, &of, |share| match share * 100.0 {
             0.0 => "-".into(),
             percent if percent < 0.5 => "<1".into(),
             percent => format!("{percent:.0}"),
@@ -292,13 +292,9 @@ impl<'d, 'a> Comparison<'d, 'a> {
     pub(crate) fn lost_by(&self, color: bool, width: usize) -> Option<String> {
         let of =
             |l: &Line| LostBy::mean(&l.first().rows.iter().filter_map(|r| r.lost_by).collect::<Vec<_>>());
-        self.by_line(
-            "packets dropped by",
-            color,
-            width,
-            &of,
-            |n| if n == 0.0 { "-".into() } else { number(n) },
-        )
+        self.by_line("packets dropped, mean of runs, by", color, width, &of, |n| {
+            if n == 0.0 { "-".into() } else { number(n) }
+        })
     }
 
     /// A table of named values of each line, without the names that are 0 in all.

@@ -220,9 +220,8 @@ pub(crate) fn rows(dir: &Path) -> Result<Vec<Row>> {
         );
     }
     let answer = query::query(&store, &Query::default())?;
-    let row = |cells: &Vec<Cell>| {
-        SweepRow::read(&answer.columns, cells).and_then(serde_json::to_value).and_then(diff::row)
-    };
+    let row =
+        |cells: &Vec<Cell>| SweepRow::read(&answer.columns, cells).map(|r| diff::of_sweep(r.row, &r.axis));
     let rows = answer.rows.iter().map(row).collect::<Result<_, _>>().context("a row of the store")?;
     Ok(diff::checked(&name, rows)?)
 }

@@ -163,6 +163,6 @@ fn a_startup_that_breaks_a_rule_has_no_star_and_no_rank() {
     assert!(status == Some(0) && line.contains("broke a rule"), "{told}");
     let (status, told) =
         run(&["suite", "run", "--scenario", "short-1MB", "--runs", "6", "--startup", &plugin]);
-    assert!(status == Some(1) && told.contains("in 1 scenarios it breaks a rule"), "{told}");
+    assert!(status == Some(1) && told.contains("in 1 scenario it breaks a rule"), "{told}");
     assert!(told.contains("breaks a rule in 6 of 6 runs") && told.contains("cwnd: found 0"), "{told}");
 }

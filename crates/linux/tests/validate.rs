@@ -67,7 +67,7 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
         let study = cell.study(&engine, None).expect("a path without a trace");
         let simulated = simulated(&cell);
         // A pause of the machine, or packets released too late, change what HyStart sees in a run: of each figure
-        // two runs are near, of at most eight.
+        // most runs are near, of three or, if they are not, of up to eight.
         let (mut valid, mut near) = (0, MAX_RATIO.map(|_| 0));
         for n in 0..8 {
             let kernel = run(&engine, &study, n);
@@ -83,14 +83,14 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
                 println!("{}: {name}: simulator {ours}, kernel {theirs}", cell.name);
                 *near += u32::from((1.0 / ratio..*ratio).contains(&(ours / theirs)));
             }
-            if near.iter().all(|n| *n >= 2) {
+            if valid >= 3 && near.iter().all(|n| 2 * n > valid) {
                 break;
             }
         }
-        if valid < 3 && near.iter().any(|n| *n < 2) {
+        if valid < 3 {
             println!("skipped: cell {} (this machine releases packets too late)", cell.name);
             continue;
         }
-        assert!(near.iter().all(|n| *n >= 2), "{}: {near:?} of {valid} runs are near", cell.name);
+        assert!(near.iter().all(|n| 2 * n > valid), "{}: {near:?} of {valid} runs are near", cell.name);
     }
 }

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What a column holds.
@@ -128,16 +129,14 @@ impl Column {
 /// # Errors
 /// If a column of JSON holds none.
 pub fn row(columns: &[Column], flat: &Map<String, Value>) -> Result<Value, serde_json::Error> {
+    let there = |c: &&Column| flat.get(&c.name).is_some_and(|v| !v.is_null());
+    let objects: BTreeSet<&str> = columns.iter().filter(there).map(|c| c.path[0].as_str()).collect();
     let mut row = Value::Object(Map::new());
     for column in columns {
         let value = match flat.get(&column.name) {
             None | Some(Value::Null) if column.path.len() == 1 => continue,
-            None | Some(Value::Null) if column.of_optional => {
-                let siblings = columns.iter().filter(|c| c.path[0] == column.path[0]);
-                if siblings.map(|c| flat.get(&c.name)).all(|v| v.is_none_or(Value::is_null)) {
-                    continue;
-                }
-                Value::Null
+            None | Some(Value::Null) if column.of_optional && !objects.contains(column.path[0].as_str()) => {
+                continue;
             }
             None => Value::Null,
             Some(Value::String(text)) if column.kind == Kind::Json => serde_json::from_str(text)?,

@@ -293,17 +293,16 @@ impl<'a> Told<'a> {
             };
             all.push(format!("{} drops {}{span}.", dropper(cause), packets(n)));
         }
-        let slowed = self.row.limits.is_some_and(|l| l.avoidance + l.recovery > 0.5);
         if by.policer > 0 {
+            all.push("A policer has no queue: no delay rises before its drops.".to_string());
+        }
+        let grows = matches!(self.row.avoidance.as_deref(), Some("reno" | "cubic"));
+        let slowed = self.row.limits.is_some_and(|l| l.avoidance + l.recovery > 0.5);
+        let unqueued = by.policer + by.random + by.burst;
+        if grows && slowed && unqueued * 2 > by.named().map(|(_, n)| n).sum() {
             all.push(
-                "A policer has no queue: no delay rises before its drops, and the rate that they leave follows 1/RTT, because \
-                 the window grows again round trip by round trip."
-                    .to_string(),
-            );
-        } else if slowed && (by.random + by.burst) * 2 > self.row.lost_packets.unwrap_or(0) {
-            all.push(
-                "Most drops have nothing to do with the queue: the rate that they leave follows 1/RTT, because the window \
-                 grows again round trip by round trip."
+                "Most drops do not come from a full queue. After each the window grows again round trip by round trip, so that \
+                 a longer RTT leaves a lower rate."
                     .to_string(),
             );
         }

@@ -18,7 +18,7 @@ pub struct Limits {
     pub startup: f64,
     /// Share limited by the congestion window of the avoidance.
     pub avoidance: f64,
-    /// Share in which losses, or what was taken for them, were repaired.
+    /// Share spent in loss recovery, after a spurious loss too.
     pub recovery: f64,
     /// Share limited by pacing, where the window was not full in the round trip before.
     pub pacing: f64,
@@ -30,7 +30,7 @@ pub struct Limits {
     pub sndbuf_limited: f64,
     /// Share limited by the queue of the host's own interface.
     pub host_queue: f64,
-    /// Share in which all was sent, the last of it was on its way, and the application had no more to write.
+    /// Share after the last data was sent, until the application had nothing more to write and all had arrived.
     pub last_flight: f64,
 }
 

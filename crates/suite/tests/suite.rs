@@ -162,7 +162,7 @@ fn a_transfer_that_stalls_meets_nothing() {
     assert_eq!(of_twelve.entries[1].verdict, Verdict::Undecided, "{:?}", of_twelve.entries[1]);
     let table = report::markdown(&suite, &r);
     let never = format!("never completes in 2 of {n} runs");
-    assert!(table.contains("in 1 scenarios some transfers never complete"), "{table}");
+    assert!(table.contains("in 1 scenario some transfers never complete"), "{table}");
     assert_eq!(table.matches(&never).count(), 2, "{table}");
 }
 

@@ -138,7 +138,7 @@ pub(super) struct LineQueue {
     pub(super) line: ArrivalQueue<Packet>,
     /// The segments of those with [`Packet::has_segment`], in order.
     segments: VecDeque<Segment>,
-    /// What is left of the run that has begun to arrive, and the runs of the others with [`RUN`], in order.
+    /// The run whose packets arrive now, and those that follow it, one for each later packet with [`RUN`].
     run: Run,
     runs: VecDeque<Run>,
     /// Number of packets that wait in a queue discipline before they enter the line.

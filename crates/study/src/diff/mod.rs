@@ -7,7 +7,7 @@ use crate::record::Row;
 use crate::stats::Median;
 use crate::summary::{Measure, Summary, summarise};
 pub use outcome::{Is, Outcome, middle};
-pub use read::{ReadError, checked, row, rows};
+pub use read::{ReadError, checked, of_sweep, rows};
 use serde::Serialize;
 
 /// The rows of a startup over a path in one result.

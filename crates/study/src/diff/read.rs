@@ -2,7 +2,7 @@
 
 use crate::record::Row;
 use crate::summary::label;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
@@ -97,15 +97,20 @@ pub fn checked(name: &str, rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
     Ok(rows)
 }
 
-/// The row of a run. That of a sweep has its axes besides, and what they set that its path does not show becomes
-/// part of the path's name.
-///
-/// # Errors
-/// If it is no row.
-pub fn row(mut line: Value) -> Result<Row, serde_json::Error> {
+/// The row of a line; that of a sweep has its axes besides.
+fn row(mut line: Value) -> Result<Row, serde_json::Error> {
     let axes = line.get_mut("axis").map(Value::take);
-    let mut row: Row = serde_json::from_value(line)?;
-    for (axis, value) in axes.iter().filter_map(Value::as_object).flatten() {
+    let row = serde_json::from_value(line)?;
+    Ok(match axes {
+        Some(Value::Object(axes)) => of_sweep(row, &axes),
+        _ => row,
+    })
+}
+
+/// The row of a run of a sweep with these axes: what they set that its path does not show becomes part of the
+/// path's name.
+pub fn of_sweep(mut row: Row, axes: &Map<String, Value>) -> Row {
+    for (axis, value) in axes {
         let shown = |key: &str| row.path.split(' ').any(|part| part.starts_with(&format!("{key}=")));
         // The label of a startup has its parameters.
         if axis != "path" && !axis.contains(':') && !shown(axis) {
@@ -113,7 +118,7 @@ pub fn row(mut line: Value) -> Result<Row, serde_json::Error> {
             row.path.extend([" ", axis, "=", &value]);
         }
     }
-    Ok(row)
+    row
 }
 
 /// Fails if a run is there twice: two results are never taken together silently.

@@ -51,6 +51,11 @@ fn value_and_limit(e: &Entry) -> (String, String) {
     (value, number(e.limit))
 }
 
+/// A number of scenarios.
+fn plural(n: usize) -> String {
+    if n == 1 { "1 scenario".into() } else { format!("{n} scenarios") }
+}
+
 /// The verdict on each startup, a sentence each.
 pub fn sentences(report: &Report) -> Vec<String> {
     let of = |s: &String| {
@@ -72,8 +77,8 @@ pub fn sentences(report: &Report) -> Vec<String> {
         parts.extend((worse > 0).then(|| {
             format!("{worse} met only against slow start, and worse than today's default (hystart)")
         }));
-        parts.extend((never > 0).then(|| format!("in {never} scenarios some transfers never complete")));
-        parts.extend((broken > 0).then(|| format!("in {broken} scenarios it breaks a rule")));
+        parts.extend((never > 0).then(|| format!("in {} some transfers never complete", plural(never))));
+        parts.extend((broken > 0).then(|| format!("in {} it breaks a rule", plural(broken))));
         parts.join("; ") + "."
     };
     report.startups.iter().map(of).collect()
@@ -137,10 +142,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_what_is_decided_passes_or_fails() {
-        let of = |verdict, runs_to_decide| Entry { verdict, runs_to_decide, ..entry(2.0, 1.5) };
-        let report = Report {
+    fn report(entries: Vec<Entry>) -> Report {
+        Report {
             schema: 1,
             version: String::new(),
             suite: String::new(),
@@ -151,14 +154,23 @@ mod tests {
             avoidance: "cubic".into(),
             seed: 1,
             startups: vec!["search".into()],
-            left_out: vec![LeftOut { scenario: "leo".into(), why: "it has # one\nflow".into() }],
+            left_out: Vec::new(),
             notes: Vec::new(),
-            entries: vec![
+            entries,
+        }
+    }
+
+    #[test]
+    fn only_what_is_decided_passes_or_fails() {
+        let of = |verdict, runs_to_decide| Entry { verdict, runs_to_decide, ..entry(2.0, 1.5) };
+        let report = Report {
+            left_out: vec![LeftOut { scenario: "leo".into(), why: "it has # one\nflow".into() }],
+            ..report(vec![
                 of(Verdict::Meets, None),
                 of(Verdict::DoesNotMeet, None),
                 of(Verdict::Undecided, Some(40)),
                 of(Verdict::NotObserved, None),
-            ],
+            ])
         };
         let text = ktap(&report);
         let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
@@ -182,21 +194,7 @@ mod tests {
     #[test]
     fn the_number_of_runs_is_that_of_the_entries() {
         let of = |runs| Entry { values: vec![Some(1.0); runs], ..entry(2.0, 1.5) };
-        let mut report = Report {
-            schema: 1,
-            version: String::new(),
-            suite: String::new(),
-            engine: "sim".into(),
-            stack: String::new(),
-            stack_version: None,
-            congestion_control: None,
-            avoidance: "cubic".into(),
-            seed: 1,
-            startups: vec!["search".into()],
-            left_out: Vec::new(),
-            notes: Vec::new(),
-            entries: vec![of(3)],
-        };
+        let mut report = report(vec![of(3)]);
         assert_eq!(runs_of(&report, "geo"), "3 runs");
         report.entries.push(of(12));
         assert_eq!(runs_of(&report, "geo"), "3 to 12 runs");

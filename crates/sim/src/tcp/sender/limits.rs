@@ -13,7 +13,7 @@ pub enum LimitedBy {
     Startup,
     /// The congestion window of the avoidance is full.
     Avoidance,
-    /// Lost data, or what is taken for it, is being repaired.
+    /// Loss recovery, after a spurious loss too.
     Recovery,
     /// The pacer, while the window was not full in the last round trip.
     Pacing,
@@ -21,7 +21,7 @@ pub enum LimitedBy {
     Application,
     /// The application: all that it has written is acknowledged.
     Idle,
-    /// Nothing: all is sent, the application will write no more, and the rest is on its way.
+    /// The end of the transfer: all data is sent, the application writes no more, and ACKs are awaited.
     LastFlight,
     /// The peer's receive window is full (`TCP_CHRONO_RWND_LIMITED`).
     ReceiveWindow,
