@@ -227,7 +227,9 @@ fn careful_resume_saves_round_trips_on_the_same_path_only() {
     // takes one.
     let rounds = (f64::from(at.set) / 10.0).log2() - 1.0;
     let wins = other.as_secs_f64() - second.as_secs_f64();
-    assert!(wins > (rounds.floor() - 1.0) * RTT.as_secs_f64(), "{wins} s of {rounds} round trips");
+    // Whole round trips: of a time that is a multiple of them, noise decides which side it is on.
+    let saved = (wins / RTT.as_secs_f64()).round();
+    assert!(saved >= rounds.floor() - 1.0, "{wins} s of {rounds} round trips");
     assert!(entries(&held).iter().any(|m| m.prefix.to_string() == CLIENT), "it left its own");
 
     let memory = held.memory().expect("it has one");
