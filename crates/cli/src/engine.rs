@@ -19,6 +19,11 @@ pub(crate) struct EngineArg {
 }
 
 impl EngineArg {
+    /// Its name, as it was given.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.engine.as_deref()
+    }
+
     /// The engine of a study: that of the argument, or else of its key `engine`.
     pub(crate) fn of(&self, text: &StudyText) -> Result<Box<dyn Engine>> {
         Ok(slowstart_engines::of(self.engine.as_deref(), text)?)

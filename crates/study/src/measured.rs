@@ -250,12 +250,17 @@ impl Measured {
     }
 }
 
-/// The commit of this program, for its rows.
+/// The commit of this program, for what it computes.
 static COMMIT: OnceLock<&'static str> = OnceLock::new();
 
 /// Says of which commit this program is, once, before it computes rows.
 pub fn set_commit(commit: &'static str) {
     let _ = COMMIT.set(commit);
+}
+
+/// Returns the commit of this program, with `modified` after it if the checkout had changes; `None` if it is not known.
+pub fn commit() -> Option<&'static str> {
+    COMMIT.get().copied()
 }
 
 impl Row {
@@ -265,7 +270,7 @@ impl Row {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            commit: COMMIT.get().map(|c| (*c).to_string()),
+            commit: commit().map(str::to_string),
             engine: identity.engine.to_string(),
             path: identity.path,
             profile: identity.profile,

@@ -59,6 +59,24 @@ impl Measure {
         }
     }
 
+    /// What it is, with its unit.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Completion => {
+                "when the receiver had everything, in seconds; a transfer that never completes is later than any other"
+            }
+            Self::Lost => "data packets that the network dropped",
+            Self::StartupLost => "of the lost packets, those sent before the startup ended",
+            Self::Timeouts => "timeouts of the retransmission timer",
+            Self::QueueDelay => "the longest wait at the bottleneck, in seconds",
+            Self::PeakFlight => "the most bytes in flight, in bandwidth-delay products",
+            Self::Goodput => "what the receiver's application got, in Mbit/s",
+            Self::OthersLost => "packets that the other flows lost",
+            Self::OthersDip => "how far the goodput of the other flows fell, as a share",
+            Self::OthersDelay => "the 99th percentile of the other flows' queueing delay, in seconds",
+        }
+    }
+
     /// The measure of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.name() == name)

@@ -6,7 +6,7 @@ use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::{Engine, EngineError, Watched, run_jobs};
-use slowstart_study::measured::{BROKEN, INVALID};
+use slowstart_study::measured::{BROKEN, INVALID, commit};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
@@ -99,10 +99,24 @@ pub struct Report {
     pub schema: u32,
     /// The version that computed it.
     pub version: String,
+    /// The commit of the program that computed it, with `modified` after it if the checkout had changes; null if it
+    /// was not built in one.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// The words of the command that computes it, without those that say where results go; empty if another program
+    /// than the command line computed it, and in older reports.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// The name of the suite, with its version.
     pub suite: String,
+    /// The SHA-256 of the suite's file, in hexadecimal; empty in older reports.
+    #[serde(default)]
+    pub suite_sha256: String,
     /// What ran the transfers.
     pub engine: String,
+    /// True if they took the time that they measured, so that another run gives other numbers; false in older reports.
+    #[serde(default)]
+    pub real_clock: bool,
     /// The stack that it ran, with the release of the kernel where that is one: `Linux 6.18.0`; empty in older
     /// reports.
     #[serde(default)]
@@ -140,12 +154,16 @@ impl Report {
         self.entries.iter().all(|e| e.verdict != Verdict::DoesNotMeet)
     }
 
-    fn new(suite: &Suite, settings: &Settings, engine: &str) -> Self {
+    fn new(suite: &Suite, settings: &Settings, engine: &str, real_clock: bool) -> Self {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: commit().map(str::to_string),
+            command: Vec::new(),
             suite: suite.name.clone(),
+            suite_sha256: suite.sha256.clone(),
             engine: engine.to_string(),
+            real_clock,
             stack: String::new(),
             stack_version: None,
             congestion_control: None,
@@ -171,7 +189,7 @@ pub fn run(
     stop: &(dyn Fn() -> bool + Sync),
     mut progress: impl FnMut(&Scenario, usize, usize),
 ) -> Result<Report, SuiteError> {
-    let mut report = Report::new(suite, settings, engine.name());
+    let mut report = Report::new(suite, settings, engine.name(), engine.is_real_clock());
     let mut studies = Vec::new();
     for s in &suite.scenarios {
         // A name that no engine knows is wrong in every scenario.
@@ -324,7 +342,7 @@ pub fn run_stack(
     let mut report = Report {
         avoidance: String::new(),
         stack: stack.engine(),
-        ..Report::new(suite, settings, &stack.engine())
+        ..Report::new(suite, settings, &stack.engine(), true)
     };
     for scenario in &suite.scenarios {
         let study = study_of(scenario, &[], settings)?;

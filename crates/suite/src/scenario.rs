@@ -2,6 +2,7 @@
 
 use crate::measure::Measure;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::scenario::StudyText;
 use slowstart_study::simulator::Simulator;
@@ -44,6 +45,11 @@ pub const SECTIONS: &[(&str, &str)] = &[
 /// Returns the title of a section of RFC 9743.
 pub fn title(section: &str) -> &'static str {
     SECTIONS.iter().find(|s| s.0 == section).map_or("", |s| s.1)
+}
+
+/// Returns the SHA-256 of these bytes, in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// What is wrong with a suite.
@@ -109,6 +115,8 @@ pub struct Gap {
 pub struct Suite {
     /// Its name with its version, such as `startup-1`.
     pub name: String,
+    /// The SHA-256 of its file, in hexadecimal.
+    pub sha256: String,
     /// Its scenarios, in the order of sections.
     pub scenarios: Vec<Scenario>,
     /// What it does not show.
@@ -230,6 +238,7 @@ impl Suite {
     /// If it is no suite, a criterion or section is unknown, two scenarios have one name, or a study cannot
     /// run.
     pub fn read(text: &str) -> Result<Self, SuiteError> {
+        let sha256 = sha256(text.as_bytes());
         let text: SuiteText = toml::from_str(text).map_err(|e| SuiteError::Toml(e.to_string()))?;
         let value = |place: String, found: &str, expected: &str| SuiteError::Value {
             place,
@@ -282,7 +291,7 @@ impl Suite {
                 .map_err(|why| scenario.failed(why))?;
             scenarios.push(scenario);
         }
-        Ok(Self { name: text.name, scenarios, gaps: text.gap })
+        Ok(Self { name: text.name, sha256, scenarios, gaps: text.gap })
     }
 }
 

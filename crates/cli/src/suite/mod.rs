@@ -1,5 +1,6 @@
 //! `slowstart suite`: whether startups meet the criteria of RFC 9743.
 
+mod draft;
 #[cfg(feature = "kernel")]
 mod inside;
 #[cfg(feature = "kernel")]
@@ -22,7 +23,7 @@ use slowstart_suite::scenario::Scenario;
 use slowstart_suite::{Report, Suite, baseline, report};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Judge startups by the sections of RFC 9743
 ///
@@ -41,6 +42,7 @@ pub(crate) struct SuiteArgs {
 enum What {
     List(List),
     Run(Box<Run>),
+    Report(draft::ReportArgs),
 }
 
 /// List the scenarios of a suite: sections of RFC 9743, questions and criteria
@@ -123,12 +125,22 @@ fn suite(file: Option<&PathBuf>) -> Result<Suite> {
     Suite::read(&text).with_context(|| file.display().to_string())
 }
 
+/// A report as JSON, which an earlier run wrote, and its text.
+fn stored(file: &Path) -> Result<(Report, String)> {
+    let text = slowstart_files::read_text(file, slowstart_files::MOST_REPORT)
+        .with_context(|| file.display().to_string())?;
+    let report =
+        serde_json::from_str(&text).with_context(|| format!("{}: no report of a suite", file.display()))?;
+    Ok((report, text))
+}
+
 impl SuiteArgs {
     /// True if every criterion is met or undecided.
     pub(crate) fn main(self) -> Result<bool> {
         match self.what {
             What::List(l) => l.main().map(|()| true),
             What::Run(r) => r.main(),
+            What::Report(r) => r.main().map(|()| true),
         }
     }
 }
@@ -176,6 +188,28 @@ impl Run {
         Ok((report?, interrupt.signal()))
     }
 
+    /// The words of the command, without those that say where results go and how they are shown.
+    fn command(&self) -> Vec<String> {
+        let mut words: Vec<String> = ["slowstart", "suite", "run"].map(str::to_string).to_vec();
+        let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
+        self.startup.iter().for_each(|s| add("--startup", s.clone()));
+        match self.stack.options() {
+            options if options.is_empty() => {
+                add("--avoidance", self.avoidance.clone());
+                self.engine.name().into_iter().for_each(|e| add("--engine", e.into()));
+            }
+            options => options.into_iter().for_each(|(option, value)| add(option, value)),
+        }
+        self.scenario.iter().for_each(|s| add("--scenario", s.clone()));
+        self.runs.iter().for_each(|n| add("--runs", n.to_string()));
+        self.file.iter().for_each(|f| add("--file", f.display().to_string()));
+        add("--seed", self.seed.to_string());
+        if self.stack.warm_up() {
+            words.push("--warm-up".into());
+        }
+        words
+    }
+
     fn main(self) -> Result<bool> {
         let mut suite = suite(self.file.as_ref())?;
         if let Some(unknown) = self.scenario.iter().find(|n| suite.scenarios.iter().all(|s| s.name != **n)) {
@@ -186,20 +220,15 @@ impl Run {
         if !self.scenario.is_empty() {
             suite.scenarios.retain(|s| self.scenario.contains(&s.name));
         }
-        let before = self.against_baseline.as_ref().map(|file| {
-            let text = slowstart_files::read_text(file, slowstart_files::MOST_REPORT)
-                .with_context(|| file.display().to_string())?;
-            serde_json::from_str::<Report>(&text)
-                .with_context(|| format!("{}: no report of a suite", file.display()))
-        });
-        let before = before.transpose()?;
+        let before = self.against_baseline.as_deref().map(stored).transpose()?;
         for file in self.html.iter().chain(&self.json) {
             refuse_existing(file)?;
         }
-        let (report, signal) = match self.stack.of()? {
+        let (mut report, signal) = match self.stack.of()? {
             Some(commands) => (stack::run(&suite, &commands, self.seed, self.runs)?, None),
             None => self.judged(&suite)?,
         };
+        report.command = self.command();
         if self.ktap {
             print(report::ktap(&report).trim_end())?;
         } else if io::stdout().is_terminal() {
@@ -221,7 +250,7 @@ impl Run {
         if report.entries.iter().all(|e| e.verdict == Verdict::NotObserved) {
             bail!("nothing was judged: no criterion of these scenarios was observed; the report says why");
         }
-        let Some(before) = before else { return Ok(report.passed()) };
+        let Some((before, _)) = before else { return Ok(report.passed()) };
         let (worse, both) =
             baseline::worse(&report, &before).map_err(|why| anyhow!("--against-baseline: {why}"))?;
         let mut text = format!("\nAgainst the baseline: {} of {both} criteria became worse.\n", worse.len());

@@ -49,6 +49,25 @@ pub(super) struct Commands {
 }
 
 impl StackArgs {
+    /// The options that have a value, with it, as they were given.
+    pub(super) fn options(&self) -> Vec<(&'static str, String)> {
+        let qlog = self.qlog.as_ref().map(|dir| dir.display().to_string());
+        let all = [
+            ("--serve", &self.serve),
+            ("--fetch", &self.fetch),
+            ("--name", &self.name),
+            ("--stack-version", &self.stack_version),
+            ("--congestion-control", &self.congestion_control),
+            ("--qlog", &qlog),
+        ];
+        all.into_iter().filter_map(|(option, value)| Some((option, value.clone()?))).collect()
+    }
+
+    /// True if each run is to follow a fetch outside the path.
+    pub(super) const fn warm_up(&self) -> bool {
+        self.warm_up
+    }
+
     /// The commands, if they were given.
     pub(super) fn of(&self) -> Result<Option<Commands>> {
         let (Some(serve), Some(fetch)) = (&self.serve, &self.fetch) else { return Ok(None) };

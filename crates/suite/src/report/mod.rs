@@ -1,12 +1,14 @@
 //! The page, the Markdown table, the KTAP and the JSON of a report.
 
 mod chart;
+mod draft;
 mod html;
 mod ktap;
 mod markdown;
 
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
+pub use draft::{Date, DraftError, Front, draft};
 pub use html::html;
 pub use ktap::ktap;
 pub use markdown::{NOT_SHOWN, markdown};
@@ -146,8 +148,12 @@ mod tests {
         Report {
             schema: 1,
             version: String::new(),
+            commit: None,
+            command: Vec::new(),
             suite: String::new(),
+            suite_sha256: String::new(),
             engine: "sim".into(),
+            real_clock: false,
             stack: String::new(),
             stack_version: None,
             congestion_control: None,

@@ -1,0 +1,219 @@
+//! A stored result as an Internet-Draft: the bytes, what refuses it, and what xml2rfc and idnits say where they are
+//! installed. `SLOWSTART_BLESS=1` writes the draft.
+
+use slowstart_suite::report::{Date, DraftError, Front, draft, json};
+use slowstart_suite::{Report, Suite, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SUITE: &str = include_str!("data/draft.toml");
+const RESULT: &str = include_str!("data/draft.json");
+const NAME: &str = "draft-author-ccwg-startup-evaluation-00";
+
+fn suite() -> Suite {
+    Suite::read(SUITE).expect("a suite")
+}
+
+fn report() -> Report {
+    serde_json::from_str(RESULT).expect("a report")
+}
+
+fn front() -> Front {
+    let date: Date = "2026-11-28".parse().expect("a day");
+    Front { name: NAME.into(), date, author: None, organization: None, email: None }
+}
+
+fn made() -> String {
+    draft(&suite(), &report(), RESULT, &front()).expect("a draft")
+}
+
+#[test]
+fn a_result_makes_the_same_bytes_each_time() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/draft.xml");
+    let text = made();
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(&file, &text).expect("writable");
+    }
+    let there = std::fs::read_to_string(&file).expect("the draft");
+    assert!(text == there, "another draft; run SLOWSTART_BLESS=1 cargo test -p slowstart-suite --test draft");
+}
+
+/// What the result says is in the draft: each value to the digit, what was not run, and what is not known.
+#[test]
+fn a_draft_says_no_more_than_its_result() {
+    let text = made();
+    let scenario = |name: &str| {
+        let at = text.find(&format!("<section anchor=\"scenario-{name}\">")).expect(name);
+        text[at..].split_once("</section>").expect("it ends").0.to_string()
+    };
+    assert!(scenario("not-asked").contains("<t>Not run: the command left it out.</t>"));
+    assert!(scenario("random-loss").contains("<dd>&lt;Losses&gt; &amp; \"bursts\".</dd>"));
+    assert!(text.contains("RFC 99999, which nobody wrote"), "what we do not know is text");
+
+    let mut report = report();
+    let open = &mut report.entries[0];
+    (open.verdict, open.runs_to_decide) = (Verdict::Undecided, Some(40));
+    open.values = vec![Some(0.5), None, Some(0.25), None, None, Some(0.75)];
+    (open.never, open.value, open.limit, open.excess) = (1, Some(0.5), Some(0.4), Some([-0.1, 1e300]));
+    let unseen = &mut report.entries[1];
+    (unseen.verdict, unseen.value, unseen.limit, unseen.excess) = (Verdict::NotObserved, None, None, None);
+    unseen.values = vec![None; 6];
+    report.notes.push("short-1MB, 2 of 6 runs: late".into());
+    report.commit = Some("0123456789ab, modified".into());
+    let text = draft(&suite(), &report, "", &front()).expect("a draft");
+    for cell in [
+        "0.500; never completes in 1 of 6 runs [0.250, 0.750]",
+        "-0.100 to no end",
+        "undecided (6 runs; about 40 would decide; no value in 2)",
+        "not observed (6 runs; no value in 6)",
+    ] {
+        assert!(text.contains(&format!("<td>{cell}</td>")), "{cell}");
+    }
+    assert!(text.contains("<li>short-1MB, 2 of 6 runs: late</li>"));
+    assert!(text.contains("was not observed</li>"));
+    assert!(text.contains("git checkout 0123456789ab\n"));
+    assert!(text.contains("a clean clone may give other numbers"));
+}
+
+/// The draft of a whole stack and a scenario of another suite, with commands and a name longer than a line.
+fn of_a_stack() -> String {
+    let suite = Suite::read(&SUITE.replace("\"random-loss\"", "\"1 % <lost>, é\"")).expect("a suite");
+    let name = "mine:window=100,detect=delay,more=0.123456789,still-more=1";
+    let mut report = report();
+    (report.real_clock, report.avoidance) = (true, String::new());
+    report.engine = "emulated path, Linux 6.18".into();
+    report.stack.clone_from(&report.engine);
+    report.startups = vec![name.into()];
+    report.entries.retain(|e| e.startup == "search");
+    report.entries.iter_mut().for_each(|e| e.startup = name.into());
+    let serve = "cd \"$SLOWSTART_FILES\" && exec /opt/mine/server --listen 0.0.0.0:443 --certificate cert.pem --key key.pem";
+    report.command =
+        ["slowstart", "suite", "run", "--serve", serve, "--fetch", "f"].map(str::to_string).to_vec();
+    report.suite_sha256.clone_from(&suite.sha256);
+    for e in report.entries.iter_mut().filter(|e| e.scenario == "random-loss") {
+        e.scenario = "1 % <lost>, é".into();
+    }
+    draft(&suite, &report, "", &front()).expect("a draft")
+}
+
+/// Of a whole stack the draft says that another run gives other numbers, and how the stack was run.
+#[test]
+fn a_whole_stack_on_the_real_clock() {
+    let text = of_a_stack();
+    assert!(text.contains("<dd>not stated</dd>"));
+    assert!(text.contains("a run again gives other numbers"));
+    assert!(text.contains("--features kernel"));
+    assert!(text.contains("the kernel's Reno"));
+    for block in text.split("<sourcecode type=\"shell\">").skip(1) {
+        let (block, _) = block.split_once("</sourcecode>").expect("it ends");
+        assert!(block.lines().all(|l| l.chars().count() <= 69), "{block}");
+    }
+}
+
+#[test]
+fn what_makes_no_draft_is_refused() {
+    let refused = |suite: &Suite, report: &Report, front: &Front| {
+        draft(suite, report, RESULT, front).expect_err("refused").to_string()
+    };
+    let (suite, report, front) = (suite(), report(), front());
+    let named = Front { name: "mine".into(), ..front.clone() };
+    assert_eq!(draft(&suite, &report, RESULT, &named), Err(DraftError::Name("mine".into())));
+    let older = Report { suite_sha256: String::new(), ..report.clone() };
+    assert!(refused(&suite, &older, &front).contains("found no hash of its suite in the report"));
+    let library = Report { command: Vec::new(), ..report.clone() };
+    assert!(refused(&suite, &library, &front).contains("found no command in the report"));
+    let built_in = refused(&Suite::built_in(), &report, &front);
+    assert!(
+        built_in.contains("found startup-1 with SHA-256") && built_in.contains("expected small-1"),
+        "{built_in}"
+    );
+    let mut other = report.clone();
+    other.entries[0].criterion = "timeouts <= 0".into();
+    assert!(refused(&suite, &other, &front).contains("short-1MB: found the criterion \"timeouts <= 0\""));
+}
+
+/// A control character of a foreign result is no XML.
+#[test]
+fn foreign_bytes_make_no_bad_xml() {
+    let mut report = report();
+    report.notes = vec!["a\u{1}b\0c ]]> <x>&amp;\u{ffff}".into()];
+    report.command.push("\0".into());
+    let text = draft(&suite(), &report, RESULT, &front()).expect("a draft");
+    assert!(text.chars().all(|c| c >= ' ' || c == '\n'), "a control character");
+    assert!(text.contains("<li>a\u{fffd}b\u{fffd}c ]]&gt; &lt;x&gt;&amp;amp;\u{fffd}</li>"));
+}
+
+/// A folder with the draft in the file of its name.
+fn written(test: &str, text: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&dir).expect("writable");
+    std::fs::write(dir.join(format!("{NAME}.xml")), text).expect("writable");
+    dir
+}
+
+/// True if the program is there.
+fn has(program: &str, test: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success());
+    if !there {
+        println!("skipped: {test} (no {program})");
+    }
+    there
+}
+
+/// The text that xml2rfc makes of a draft, about which it has nothing to say.
+fn rendered(dir: &Path) -> String {
+    let out = Command::new("xml2rfc")
+        .args(["--no-network", "--text", &format!("{NAME}.xml")])
+        .current_dir(dir)
+        .output()
+        .expect("xml2rfc");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && !said.contains("Warning") && !said.contains("Error"), "{said}");
+    std::fs::read_to_string(dir.join(format!("{NAME}.txt"))).expect("the text")
+}
+
+/// Sections have the numbers that they have in RFC 9743.
+#[test]
+fn xml2rfc_accepts_it() {
+    if !has("xml2rfc", "xml2rfc_accepts_it") {
+        return;
+    }
+    let dir = written("draft-xml2rfc", &made());
+    let text = rendered(&dir);
+    for (section, title) in slowstart_suite::scenario::SECTIONS {
+        let line = format!("{section}.  {title}");
+        assert!(text.lines().any(|l| l == line), "no section {line}");
+    }
+    assert!(text.contains("  slowstart suite run --startup "));
+    if has("idnits", "idnits on the text") {
+        nits(&dir, "txt");
+    }
+    rendered(&written("draft-xml2rfc-stack", &of_a_stack()));
+}
+
+#[test]
+fn idnits_finds_nothing() {
+    if has("idnits", "idnits_finds_nothing") {
+        nits(&written("draft-idnits", &made()), "xml");
+    }
+}
+
+/// Holds the draft to idnits 3 (`npm install -g @ietf-tools/idnits`). The day of the draft is not that of the test.
+fn nits(dir: &Path, extension: &str) {
+    let out = Command::new("idnits")
+        .args(["--offline", "--no-progress", "--no-color", "--output", "json"])
+        .arg(format!("{NAME}.{extension}"))
+        .current_dir(dir)
+        .output()
+        .expect("idnits");
+    let said = String::from_utf8_lossy(&out.stdout);
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
+    let nits = found["nits"].as_array().unwrap_or_else(|| panic!("{said}"));
+    let others = nits.iter().filter(|n| !n["code"].as_str().is_some_and(|c| c.starts_with("DOC_DATE_IN_")));
+    assert_eq!(others.count(), 0, "{said}");
+}
+
+#[test]
+fn the_stored_result_is_one() {
+    assert_eq!(json(&report()).expect("JSON"), RESULT);
+}
