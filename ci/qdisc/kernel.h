@@ -427,6 +427,8 @@ static struct sk_buff *__qdisc_dequeue_head(struct qdisc_skb_head *q)
 
 	if (skb) {
 		q->head = skb->next;
+		if (!q->head)
+			q->tail = NULL;
 		skb->next = NULL;
 		q->qlen--;
 	}

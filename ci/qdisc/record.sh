@@ -66,7 +66,7 @@ cut_out $sched/sch_fq.c 'struct fq_skb_cb {' 'static void fq_flow_purge' >"$work
 cut_out include/net/tc_act/tc_police.h 'struct tcf_police_params {' '/* old policer' >"$work/tc_police.h"
 cut_out $sched/act_police.c 'TC_INDIRECT_SCOPE int tcf_police_act(' 'static void tcf_police_cleanup' >"$work/act_police.h"
 cut_out $sched/sch_netem.c 'struct disttable {' 'static void netem_reset' >"$work/sch_netem.h"
-disciplines=(pfifo_head_drop codel fq_codel pie red fq tbf police netem)
+disciplines=(pfifo_head_drop codel fq_codel pie red fq tbf police netem tc_netem)
 if [[ -e $tree/$sched/sch_dualpi2.c ]]; then
   cut_out $sched/sch_dualpi2.c '#define MAX_PROB' 'static struct netlink_range_validation' >"$work/sch_dualpi2.h"
   disciplines+=(dualpi2)
@@ -75,7 +75,7 @@ for name in "${disciplines[@]}"; do
   cc -O2 -w -fno-strict-aliasing -I "$work" -o "$work/$name" "ci/qdisc/$name.c"
 done
 
-# What tc sends for the parameters of each schedule of red.
+# What tc sends for the parameters of each schedule of red, and for each line of netem.
 cc -O2 -shared -fPIC -o "$work/tc_message.so" ci/qdisc/tc_message.c
 for schedule in {0..9}; do
   ((schedule % 3)) && words=(min 30000 max 90000 burst 55) || words=(min 6000 max 18000 burst 20)
@@ -86,9 +86,14 @@ for schedule in {0..9}; do
   TC_MESSAGE=$work/red-$schedule LD_PRELOAD=$work/tc_message.so unshare -n \
     tc qdisc add dev lo root red "${words[@]}" avpkt 1000 bandwidth 10mbit
 done
+schedule=0
+while read -ra words; do
+  TC_MESSAGE=$work/tc_netem-$schedule LD_PRELOAD=$work/tc_message.so unshare -n tc qdisc add dev lo root netem "${words[@]}"
+  schedule=$((schedule + 1))
+done <crates/sim/tests/data/netem-lines
 
 record() { # NAME SCHEDULE PACKETS
-  "$work/$1" "$2" "$3" "$work/red-$2"
+  "$work/$1" "$2" "$3" "$work/$1-$2"
 }
 rm -f "$recordings"/*
 for name in "${disciplines[@]}"; do
@@ -97,7 +102,7 @@ for name in "${disciplines[@]}"; do
   done
   if [[ ${BLESS:-} ]]; then
     short=10000
-    [[ $name != tbf ]] || short=2000
+    [[ $name != tbf && $name != tc_netem ]] || short=2000
     for schedule in {0..9}; do record "$name" "$schedule" "$short"; done |
       gzip -9n >"crates/sim/tests/data/$name-decisions.gz"
   fi

@@ -25,30 +25,13 @@ struct nla_bitfield32 nla_get_bitfield32(struct nlattr *attr)
 #include <net/red.h>
 #include "sch_red.h"
 #include "schedule.h"
+#include "tc_message.h"
 
 static struct red_sched_data q;
 
 static void fire(void)
 {
 	red_adaptative_timer(&q.adapt_timer);
-}
-
-/* The options of tc's message, by their numbers (TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS). */
-static const u8 *options[8];
-
-static void find_options(const u8 *at, const u8 *end, bool nested)
-{
-	while (end - at >= 4) {
-		u16 length = *(const u16 *)at, type = *(const u16 *)(at + 2) & 0x3fff;
-
-		if (length < 4)
-			return;
-		if (nested && type < 8)
-			options[type] = at + 4;
-		else if (!nested && type == 2)
-			find_options(at + 4, at + length, true);
-		at += (length + 3) & ~3;
-	}
 }
 
 struct tc_red_qopt {
@@ -59,13 +42,11 @@ struct tc_red_qopt {
 int main(int argc, char **argv)
 {
 	struct Qdisc sch = { .priv = &q, .enqueue = red_enqueue, .dequeue = red_dequeue };
-	static u8 message[4096];
 	const struct tc_red_qopt *opt;
-	FILE *file = fopen(argv[3], "r");
 
 	begin(argv);
-	/* After the headers (struct nlmsghdr, struct tcmsg). */
-	find_options(message + 36, message + fread(message, 1, sizeof(message), file), false);
+	/* TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS. */
+	read_message(argv[3], 0);
 	opt = (const struct tc_red_qopt *)options[1];
 	/* 0 would mean that there is no idle period. */
 	now_ns = 1;

@@ -3,20 +3,33 @@
 //!
 //! The recordings are what the functions of `net/sched` of a kernel decided, compiled with a clock that the
 //! schedule sets (`ci/qdisc`); the kernel's random numbers were those that our elements draw. A line for each
-//! schedule has a letter for each packet, a hash of the order in which packets left, and for `tbf` how long
-//! each waited. Ten schedules of 10,000 packets of each are in the repository; `ci/qdisc/record.sh` records
+//! schedule has a letter for each packet, a hash of the order in which packets left, and for `tbf` and whole
+//! lines of netem (`tc_netem`) how long each waited. Ten schedules of 10,000 packets of each are in the repository; `ci/qdisc/record.sh` records
 //! more anew.
 
 use flate2::read::GzDecoder;
 use slowstart::units::Instant;
-use slowstart_sim::path::queue::{Discipline, Packet};
+use slowstart_sim::path::queue::{Departure, Discipline, Packet};
 use slowstart_sim::path::{ArrivalQueue, Cause, Ecn, Kind, PacketInfo, PathSpec};
 use slowstart_sim::random::{self, Stream};
 use std::io::Read;
 
 /// What is compared, by the name of its recordings.
-const NAMES: [&str; 10] =
-    ["pfifo_head_drop", "codel", "fq_codel", "pie", "red", "dualpi2", "fq", "tbf", "police", "netem"];
+const NAMES: [&str; 11] = [
+    "pfifo_head_drop",
+    "codel",
+    "fq_codel",
+    "pie",
+    "red",
+    "dualpi2",
+    "fq",
+    "tbf",
+    "police",
+    "netem",
+    "tc_netem",
+];
+/// The line of netem of each schedule, as a user gives it to tc.
+const NETEM_LINES: &str = include_str!("data/netem-lines");
 /// The rates of the buckets in Mbit/s, by schedule.
 const RATES: [u64; 5] = [20, 3, 8, 50, 7];
 /// By how much the wait of a packet in `tbf` may differ: a packet of 1500 bytes needs less on the link that
@@ -62,7 +75,8 @@ struct Recording {
     letters: Vec<u8>,
     /// A hash of the order in which they left.
     order: u64,
-    /// Nanoseconds that the packets sent waited, where that is recorded.
+    /// Nanoseconds that the packets sent waited, where that is recorded; of netem in the order in which they
+    /// left.
     waits: Vec<u64>,
 }
 
@@ -263,6 +277,48 @@ fn pass(name: &str, schedule: u64, packets: usize) -> Recording {
     recording
 }
 
+/// A whole line of netem: of a way back without a link, so that packets arrive when they leave it.
+fn netem(schedule: u64, packets: usize) -> Recording {
+    let netem = NETEM_LINES.lines().nth(schedule as usize).expect("ten lines");
+    let line = format!("rate=1Gbit rtt=2ms ack_jitter=0 ack_netem={netem}");
+    let spec = PathSpec::load(&line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+    let mut way = spec.build(1 + schedule).back;
+    let mut draws = Draws { seed: schedule, n: 0 };
+    let mut recording = Recording::new(packets);
+    let (mut came, mut out) = (Vec::new(), Vec::new());
+    let mut note = |came: &[u64], out: &mut Vec<Departure>| {
+        for d in out.drain(..) {
+            match d.outcome {
+                Ok(arrives) => {
+                    recording.sent(d.id, d.ecn);
+                    recording.waits.push(arrives.0 - came[d.id as usize] - 1_000_000);
+                }
+                Err(dropped) => {
+                    let full = dropped.cause == Cause::QueueFull;
+                    recording.letters[d.id as usize] = if full { b'f' } else { b'd' };
+                }
+            }
+        }
+    };
+    let mut now = 1_000_000_000;
+    for id in 0..packets as u32 {
+        now += draws.below(2 * mean_gap(schedule) + 1);
+        while let Some(at) = way.next().filter(|at| at.0 <= now) {
+            way.serve(at, &mut out);
+        }
+        let Drawn { frame, flow, ecn } = draws.packet();
+        came.push(now);
+        let info = PacketInfo { bytes: frame - 14, flow, kind: Kind::Data, ecn };
+        way.enqueue(Instant(now), &info, id, &mut out);
+        note(&came, &mut out);
+    }
+    while let Some(at) = way.next() {
+        way.serve(at, &mut out);
+        note(&came, &mut out);
+    }
+    recording
+}
+
 /// What a comparison found.
 #[derive(Copy, Clone, Debug, Default)]
 struct Found {
@@ -283,7 +339,11 @@ fn compare(name: &str, schedule: u64, line: &str) -> Found {
     let kernel = Recording::read(line);
     let packets = kernel.letters.len();
     let is_element = matches!(name, "tbf" | "police" | "netem");
-    let ours = if is_element { pass(name, schedule, packets) } else { poll(name, schedule, packets) };
+    let ours = match name {
+        "tc_netem" => netem(schedule, packets),
+        _ if is_element => pass(name, schedule, packets),
+        _ => poll(name, schedule, packets),
+    };
     let apart =
         || ours.letters.iter().zip(&kernel.letters).enumerate().filter(|(_, (a, b))| a != b && **b != b'q');
     if let Some((i, (a, b))) = apart().next() {
@@ -291,6 +351,9 @@ fn compare(name: &str, schedule: u64, line: &str) -> Found {
             "{name}, schedule {schedule}: packet {i} is {} here, {} in the kernel",
             *a as char, *b as char
         );
+    }
+    if ours.order != kernel.order {
+        println!("{name}, schedule {schedule}: packets leave in another order");
     }
     let count = |letter: char| line.chars().take(packets).filter(|c| *c == letter).count();
     let waits = ours.waits.iter().zip(&kernel.waits);

@@ -28,6 +28,7 @@ const BATCH: usize = 64;
 const SPARE: usize = 4096;
 
 /// A packet on the path: its bytes, its place in the record, and its codepoint when it came.
+#[derive(Clone)]
 struct Carried {
     bytes: Vec<u8>,
     record: Option<usize>,

@@ -186,8 +186,10 @@ impl Net {
                 Ok(at) => self.enter_line(line, at, packet, d.id),
                 Err(dropped) => record(What::Dropped(dropped, packet.kind())),
             }
-            self.lines[line.index()].queued -= 1;
-            self.waiting.free.push(d.id);
+            if !d.stays {
+                self.lines[line.index()].queued -= 1;
+                self.waiting.free.push(d.id);
+            }
         }
         self.waiting.departures = departures;
         self.waiting.pending[end] = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);

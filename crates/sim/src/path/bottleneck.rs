@@ -153,7 +153,7 @@ impl Bottleneck {
                 let waited = at.since(p.at);
                 let marked = p.ecn.is_capable() && self.beside.mark_above.is_some_and(|above| waited > above);
                 let ecn = if marked { Ecn::Ce } else { p.ecn };
-                out.push(Departure { id: p.id, bytes: p.bytes, ecn, waited, outcome });
+                out.push(Departure { id: p.id, bytes: p.bytes, ecn, waited, outcome, stays: false });
             }
             self.look(at);
             if self.next == Instant::NEVER {

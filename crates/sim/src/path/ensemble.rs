@@ -32,6 +32,8 @@ const FIXED: &[&str] = &[
     "link",
     "ack_filter",
     "gemodel",
+    "netem",
+    "ack_netem",
     "ack_gemodel",
     "fade",
     "handover_loss",

@@ -20,7 +20,7 @@ impl<T> Default for Held<T> {
     }
 }
 
-impl<T> Held<T> {
+impl<T: Clone> Held<T> {
     /// Sends a packet at `now` into `direction`. Adds to `out` what leaves its queue by then: without a
     /// discipline, that is this packet.
     pub fn send(
@@ -35,7 +35,8 @@ impl<T> Held<T> {
             let outcome = direction.pass(now, info);
             let is_marked = info.ecn.is_capable() && direction.marked();
             let ecn = if is_marked { Ecn::Ce } else { info.ecn };
-            let departure = Departure { id: 0, bytes: info.bytes, ecn, waited: Span::ZERO, outcome };
+            let departure =
+                Departure { id: 0, bytes: info.bytes, ecn, waited: Span::ZERO, outcome, stays: false };
             out.push((packet, departure));
             return;
         }
@@ -56,9 +57,12 @@ impl<T> Held<T> {
 
     fn hand_over(&mut self, out: &mut Vec<(T, Departure)>) {
         for d in self.departures.drain(..) {
-            if let Some(packet) = self.waiting[d.id as usize].take() {
-                out.push((packet, d));
+            let waiting = &mut self.waiting[d.id as usize];
+            if d.stays {
+                out.extend(waiting.clone().map(|packet| (packet, d)));
+                continue;
             }
+            out.extend(waiting.take().map(|packet| (packet, d)));
             self.free.push(d.id);
         }
     }

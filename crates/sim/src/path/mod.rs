@@ -5,7 +5,7 @@
 //! later: its direction says when ([`Direction::next`]). All elements but reordering and a second route keep
 //! the order of packets.
 //!
-//! The order of a direction is: scripted losses, the sender's own interface, a policer, the link with its
+//! The order of a direction is: scripted losses, the sender's own interface or netem, a policer, the link with its
 //! queue and its outages, losses at hand-overs and in fades, delays, jitter, random losses (after the link,
 //! whose capacity the lost packets use), reordering, aggregation, duplication. A [`PathSpec`] is a path as
 //! written; [`PathSpec::build`] makes one to run, with all random values from the seed.
@@ -25,6 +25,7 @@ mod gemodel;
 mod held;
 mod link;
 mod loss;
+mod netem;
 mod outage;
 pub mod quantity;
 pub mod queue;
@@ -33,6 +34,7 @@ mod rates;
 mod reorder;
 mod spec;
 mod table;
+mod tc;
 mod trace;
 pub mod wire;
 
@@ -217,6 +219,8 @@ pub struct Direction {
     /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of
     /// the link now.
     scripts: Vec<Script>,
+    /// The netem of the end that sends; packets then leave it before all that follows.
+    netem: Option<Box<netem::Stage>>,
     /// Drops before the link.
     policer: Option<Box<Buckets>>,
     /// A link whose queue drops what comes when it is full.
@@ -247,7 +251,7 @@ impl Direction {
     /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop.
     /// Arrivals are in order unless the direction [disorders](Self::disorders).
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        debug_assert!(self.bottleneck.is_none(), "what its queue does is known later");
+        debug_assert!(!self.has_discipline(), "what its queue does is known later");
         self.run_scripts(now, p)?;
         self.police(now, p)?;
         let mut t = now;
@@ -301,7 +305,7 @@ impl Direction {
 
     fn has_simple_elements(&self) -> bool {
         let link = self.link.as_ref().is_none_or(|l| !l.marks());
-        let before = self.policer.is_none() && self.outage.is_none() && self.bottleneck.is_none();
+        let before = self.policer.is_none() && self.outage.is_none() && !self.has_discipline();
         link && before && self.scripts.is_empty() && !self.disorders && !self.filters
     }
 
@@ -319,7 +323,9 @@ impl Direction {
 
     /// Returns true if the link may mark packets.
     pub fn marks(&self) -> bool {
-        self.link.as_ref().is_some_and(Link::marks) || self.bottleneck.as_ref().is_some_and(|b| b.marks())
+        self.link.as_ref().is_some_and(Link::marks)
+            || self.bottleneck.as_ref().is_some_and(|b| b.marks())
+            || self.netem.as_ref().is_some_and(|n| n.marks())
     }
 
     /// Returns true if the last ECN-capable packet was marked on its way.
@@ -346,23 +352,28 @@ impl Direction {
         Ok(())
     }
 
-    /// Returns true if the link has a queue discipline. Packets then enter by [`Direction::enqueue`], not by
+    /// Returns true if the link has a queue discipline, or a netem lies before it. Packets then enter by [`Direction::enqueue`], not by
     /// [`Direction::pass`], and leave when [`Direction::serve`] is called at [`Direction::next`].
     #[inline]
     pub fn has_discipline(&self) -> bool {
-        self.bottleneck.is_some()
+        self.bottleneck.is_some() || self.netem.is_some()
     }
 
     /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to
-    /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order.
+    /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order, though packets that
+    /// a netem delays may be not.
     pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         let admitted = match self.run_scripts(now, p) {
-            Ok(()) if !self.has_host_queue() => self.police(now, p),
+            Ok(()) if !self.has_host_queue() && self.netem.is_none() => self.police(now, p),
             other => other,
         };
         if let Err(dropped) = admitted {
-            out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome: Err(dropped) });
+            let outcome = Err(dropped);
+            out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome, stays: false });
             return;
+        }
+        if self.netem.is_some() {
+            return self.enter_netem(now, p, id, out);
         }
         let first = out.len();
         if let Some(bottleneck) = &mut self.bottleneck {
@@ -371,15 +382,22 @@ impl Direction {
         self.carry(out, first);
     }
 
-    /// When the queue next has something to do. Law: [`Direction::serve`] at that time adds a departure at
-    /// least.
+    /// When the queue next has something to do. Law: without a netem, [`Direction::serve`] at that time adds a
+    /// departure at least.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
-        self.bottleneck.as_ref()?.next()
+        let next = self.bottleneck.as_ref().and_then(|b| b.next());
+        match &self.netem {
+            None => next,
+            Some(netem) => netem.next().into_iter().chain(next).min(),
+        }
     }
 
     /// Lets leave the queue what may by `now`; adds it to `out`.
     pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
+        if self.netem.is_some() {
+            return self.serve_netem(now, out);
+        }
         let first = out.len();
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.serve(now, out);
@@ -440,7 +458,8 @@ impl Direction {
             Element::Delay(delay) => Some(delay.at(at)),
             _ => None,
         });
-        self.propagation + varies.fold(Span::ZERO, |sum, d| sum + d)
+        let netem = self.netem.as_ref().map_or(Span::ZERO, |n| n.delay());
+        self.propagation + netem + varies.fold(Span::ZERO, |sum, d| sum + d)
     }
 
     /// Returns true if an ACK replaces an older one that waits for the same release (RFC 3449 §5.2.1).
@@ -480,11 +499,13 @@ impl Direction {
     /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before
     /// the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
-        match (&mut self.link, &mut self.outage) {
-            (Some(link), Some(outage)) => outage.backlog(link, now),
-            (Some(link), None) => link.backlog(now),
-            (None, _) => self.bottleneck.as_ref().map_or(Bytes::ZERO, |b| b.backlog()),
-        }
+        let netem = self.netem.as_ref().map_or(Bytes::ZERO, |n| n.backlog(now));
+        netem
+            + match (&mut self.link, &mut self.outage) {
+                (Some(link), Some(outage)) => outage.backlog(link, now),
+                (Some(link), None) => link.backlog(now),
+                (None, _) => self.bottleneck.as_ref().map_or(Bytes::ZERO, |b| b.backlog()),
+            }
     }
 
     /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that
@@ -500,6 +521,10 @@ impl Direction {
 
     #[inline(never)]
     fn special_queue_delay(&self, now: Instant) -> Span {
+        self.netem.as_ref().map_or(Span::ZERO, |n| n.wait(now)) + self.link_wait(now)
+    }
+
+    fn link_wait(&self, now: Instant) -> Span {
         match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.wait(link, now),
             (Some(link), None) => link.wait(now),
@@ -515,7 +540,8 @@ impl Direction {
             (Some(link), None) => link.capacity(from, to),
             (None, _) => self.bottleneck.as_ref().map_or(Bytes::MAX, |b| b.capacity(from, to)),
         };
-        self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)))
+        let link = self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)));
+        self.netem.as_ref().map_or(link, |netem| link.min(netem.capacity(from, to)))
     }
 
     /// Returns the bytes of IP packets that have left the link by `now`, not earlier than any packet before;

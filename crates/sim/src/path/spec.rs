@@ -29,6 +29,7 @@ use super::error::PathError;
 use super::fade::{Burst, Fades};
 use super::files::Files;
 use super::gemodel::Probabilities;
+use super::netem;
 use super::outage::OutageSpec;
 use super::queue::Discipline;
 use super::reorder::{Reordering, Route};
@@ -39,11 +40,12 @@ pub use builtin::Builtin;
 use builtin::TEXTS;
 use chain::{BucketSpec, QueueSpec};
 use drawn::Ensemble;
-pub(super) use keys::QUEUE;
-use keys::{Keys, PACKET};
+use keys::Keys;
+pub(super) use keys::{PACKET, QUEUE};
 pub use keys::{PATH_KEYS, PathKey};
 pub use proxy::ProxySpec;
 use supply::Supply;
+pub(super) use supply::UNLIMITED;
 
 /// The settings of one direction.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +66,7 @@ struct DirectionSpec {
     filters: bool,
     interface: Option<Rate>,
     grants: Option<Rate>,
+    netem: Option<netem::Spec>,
 }
 
 /// A path as written, checked.
@@ -139,12 +142,13 @@ impl PathSpec {
 
     /// The same with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
-        let mut spec = if arg.contains('=') {
-            Self::inline(arg, files.clone())?
-        } else {
-            let (keys, name, sources) = Self::named(arg, files)?;
-            Self::from_keys(keys, name, sources)?
-        };
+        let mut spec =
+            if arg.contains('=') || arg.split_whitespace().next().is_some_and(netem::Spec::begins_line) {
+                Self::inline(arg, files.clone())?
+            } else {
+                let (keys, name, sources) = Self::named(arg, files)?;
+                Self::from_keys(keys, name, sources)?
+            };
         spec.written = Written(files.on_disk().map(|folder| Arc::new((arg.to_string(), folder.into()))));
         Ok(spec)
     }
@@ -239,6 +243,7 @@ impl PathSpec {
 
     fn inline(line: &str, files: Files) -> Result<Self, PathError> {
         let mut words = split_unquoted(line).peekable();
+        let line_of_tc = line_of_tc(&mut words);
         let (mut keys, sources) = if let Some(base) = words.next_if(|word| !word.contains('=')) {
             let (mut keys, _, sources) = Self::named(base, &files)?;
             // Both stand for the path as it was.
@@ -248,7 +253,18 @@ impl PathSpec {
             (Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None }, Vec::new())
         };
         let mut seen = Vec::new();
+        if let Some((key, value)) = line_of_tc {
+            seen.push(key);
+            keys.values.insert(key.into(), value);
+        }
+        // The key to whose value the words after it belong.
+        let mut open = None;
         for word in words {
+            if let Some(value) = open.filter(|_| !word.contains('=')).and_then(|key| keys.values.get_mut(key))
+            {
+                *value = format!("{value} {word}");
+                continue;
+            }
             let (key, value) = word
                 .split_once('=')
                 .ok_or_else(|| keys.wrong(word, "nothing", "key=value, such as rate=100Mbit"))?;
@@ -260,6 +276,7 @@ impl PathSpec {
                 return Err(keys.wrong(key, value, "each key once"));
             }
             seen.push(key);
+            open = Some(key).filter(|key| OF_TC.contains(key) && inner.is_none());
             // A path has one supply of rate.
             if SUPPLIES.contains(&key) {
                 keys.values.retain(|k, _| !SUPPLIES.contains(&k.as_str()) || seen.contains(&k.as_str()));
@@ -330,6 +347,7 @@ impl PathSpec {
                 || d.reorder.is_some()
                 || d.second_route.is_some()
                 || d.duplicate > 0
+                || d.netem.as_ref().is_some_and(netem::Spec::is_random)
         };
         let starts_anywhere =
             self.random_start && (self.delay_trace.is_some() || matches!(self.supply, Supply::Trace(_)));
@@ -353,6 +371,19 @@ impl PathSpec {
 
 /// The keys of which a path has one.
 const SUPPLIES: [&str; 3] = ["rate", "schedule", "trace"];
+
+/// The keys whose values are words of `tc`; these need no quotes.
+const OF_TC: [&str; 5] = ["netem", "ack_netem", "queue", "ack_queue", "host_queue"];
+
+/// Takes a line of `tc` from the beginning of a path: its key, and the line.
+fn line_of_tc<'a>(
+    words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+) -> Option<(&'static str, String)> {
+    words.peek().filter(|word| netem::Spec::begins_line(word))?;
+    let line: Vec<&str> = std::iter::from_fn(|| words.next_if(|word| !word.contains('='))).collect();
+    let is_netem = line.iter().any(|word| word.trim_end_matches(':') == "netem");
+    Some((if is_netem { "netem" } else { "queue" }, line.join(" ")))
+}
 
 /// The words of a line; white space within double quotes separates none.
 fn split_unquoted(line: &str) -> impl Iterator<Item = &str> {

@@ -110,6 +110,17 @@ fn any_traffic() -> impl Strategy<Value = Vec<(u64, PacketInfo)>> {
     })
 }
 
+/// Options of netem, each of which some line has.
+const NETEMS: &[&str] = &[
+    "delay 5ms 3ms",
+    "delay 5ms 20ms 50% distribution pareto limit 10",
+    "rate 3mbit 20 48 5 delay 1ms limit 5 duplicate 20%",
+    "duplicate 30% 10% delay 2ms 2ms distribution normal corrupt 10% 5% loss 5% ecn",
+    "slot 1ms 4ms packets 3 bytes 4k delay 3ms 1ms reorder 20% gap 3",
+    "slot distribution paretonormal 2ms 3ms duplicate 5% loss gemodel 5% 20%",
+    "loss state 2% 30% 5% 40% 1% limit 7 delay 20ms",
+];
+
 proptest! {
     #[test]
     fn arrivals_keep_the_order_and_their_delay(line in any_line(), traffic in any_traffic(), seed in any::<u64>()) {
@@ -230,6 +241,54 @@ proptest! {
             }
         }
         prop_assert!(gone.iter().all(Option::is_some) && way.backlog(Instant::NEVER) == Bytes::ZERO);
+    }
+
+    /// Behind a netem, too, packets are conserved: what enters leaves, twice if there is a copy, or is dropped
+    /// once; nothing leaves before its time, and all that is due is served.
+    #[test]
+    fn netem_conserves(
+        netem in prop::sample::select(NETEMS),
+        link in prop::sample::select(&["rate=5Mbit queue=20packets", "rate=5Mbit queue=fq_codel", "schedule=0s:5Mbit,1s:1Mbit", "rate=5Mbit policer=\"rate=2Mbit burst=9kB\"", "rate=5Mbit outage=at=20ms,for=50ms,queue=flushed", "rate=5Mbit queue=codel outage=at=20ms,for=50ms,queue=flushed"][..]),
+        is_back in any::<bool>(),
+        traffic in any_traffic(),
+        seed in any::<u64>(),
+    ) {
+        let side = if is_back { "ack_rate=5Mbit ack_queue=20packets ack_netem" } else { "netem" };
+        let mut path = load(&format!("{link} rtt=10ms {side}={netem}")).build(seed);
+        let way = if is_back { &mut path.back } else { &mut path.forward };
+        let (mut out, mut fates) = (Vec::new(), vec![(0, 0, false); traffic.len()]);
+        let mut waiting = traffic.iter().enumerate().peekable();
+        loop {
+            let comes = waiting.peek().map(|(_, (at, _))| Instant(*at));
+            let now = match (way.next(), comes) {
+                (Some(at), Some(comes)) => at.min(comes),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) => break,
+            };
+            if Some(now) == comes && let Some((id, (_, p))) = waiting.next() {
+                way.enqueue(now, p, id as u32, &mut out);
+            } else {
+                way.serve(now, &mut out);
+            }
+            prop_assert!(way.next().is_none_or(|at| at > now), "what is due is served");
+            for d in out.drain(..) {
+                let (arrived, dropped, is_over) = &mut fates[d.id as usize];
+                prop_assert!(!*is_over, "nothing leaves after the last");
+                *is_over = !d.stays;
+                match d.outcome {
+                    Ok(at) => {
+                        *arrived += 1;
+                        prop_assert!(at >= Instant(traffic[d.id as usize].0) + way.least_delay());
+                    }
+                    Err(_) => *dropped += 1,
+                }
+            }
+        }
+        for (arrived, dropped, is_over) in fates {
+            prop_assert!(is_over && dropped <= 1 && (1..=2).contains(&(arrived + dropped)));
+            prop_assert!(netem.contains("duplicate") || arrived + dropped == 1);
+        }
+        prop_assert!(way.backlog(Instant::NEVER) == Bytes::ZERO);
     }
 
     #[test]

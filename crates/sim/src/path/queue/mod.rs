@@ -14,6 +14,7 @@ use slowstart::units::{Instant, Span};
 use super::{Cause, Dropped, Ecn};
 use crate::random::Stream;
 use words::Grammar;
+pub(super) use words::{Wrong, wrong};
 
 /// Bytes of an Ethernet header.
 const HEADER: u32 = 14;
@@ -38,7 +39,7 @@ pub struct Packet {
 
 impl Packet {
     /// The length of its Ethernet frame.
-    const fn frame(&self) -> u32 {
+    pub(super) const fn frame(&self) -> u32 {
         self.bytes + HEADER
     }
 
@@ -61,6 +62,8 @@ pub struct Departure {
     pub waited: Span,
     /// When it arrives, or its drop.
     pub outcome: Result<Instant, Dropped>,
+    /// True if a copy of it, which its owner knows by the same number, leaves later.
+    pub stays: bool,
 }
 
 impl Departure {
@@ -71,6 +74,7 @@ impl Departure {
             ecn: p.ecn,
             waited: at.since(p.at),
             outcome: Err(Dropped { at, cause }),
+            stays: false,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Reads a queue discipline as `tc` writes it: its name and words with their values, with `=` or a space
-//! between, in any order. A line of `tc -s qdisc` can be given as it stands.
+//! between, in any order. A command of `tc` or a line of `tc -s qdisc` can be given as it stands.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub(in crate::path) struct Wrong {
     pub(in crate::path) expected: String,
 }
 
-pub(super) fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Wrong {
+pub(in crate::path) fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Wrong {
     Wrong { found: found.into(), expected: expected.into() }
 }
 
@@ -47,7 +47,14 @@ impl<'a> Words<'a> {
     fn read(text: &'a str) -> Result<Self, Wrong> {
         let mut words =
             text.split(|c: char| c.is_whitespace() || c == '=').filter(|w| !w.is_empty()).peekable();
-        words.next_if_eq(&"qdisc");
+        // What stands before the name in a command, and in a line that tc shows.
+        while let Some(word) = words.next_if(|w| {
+            ["sudo", "tc", "qdisc", "add", "change", "replace", "root", "dev", "parent", "handle"].contains(w)
+        }) {
+            if ["dev", "parent", "handle"].contains(&word) {
+                words.next();
+            }
+        }
         let name = words.next().unwrap_or_default();
         let grammar = GRAMMARS.iter().copied().flatten().find(|g| g.name == name).ok_or_else(|| {
             let names: Vec<_> = Discipline::names().collect();

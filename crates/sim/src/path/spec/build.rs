@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Span};
 
 use super::super::aggregate::Aggregate;
 use super::super::bottleneck::{Beside, Bottleneck};
@@ -13,6 +13,7 @@ use super::super::fade::BurstLoss;
 use super::super::gemodel::GilbertElliott;
 use super::super::link::{Limit, Link, RandomDrop, Service};
 use super::super::loss::{Loss, LossOverTime, Script};
+use super::super::netem::{Spec, Stage};
 use super::super::outage::Outage;
 use super::super::rates::{Profile, Rates};
 use super::super::reorder::{Reorder, SecondRoute};
@@ -20,7 +21,7 @@ use super::super::trace::Opportunities;
 use super::super::{Direction, Element, Path};
 use super::chain::QueueSpec;
 use super::keys::PACKET;
-use super::supply::Supply;
+use super::supply::{Supply, UNLIMITED};
 use super::{DirectionSpec, PathSpec};
 use crate::random::Stream;
 
@@ -133,7 +134,7 @@ impl PathSpec {
         let mut behind = Vec::new();
         if let Some(shaper) = self.shaper.filter(|shaper| shaper.is_after) {
             // It delays by its tokens alone: its medium is the link before it.
-            let fast = Profile::Steps([(Instant::ZERO, Rate(100_000_000_000_000))].into());
+            let fast = Profile::Steps([(Instant::ZERO, UNLIMITED)].into());
             let buckets = Buckets::new(&shaper.params);
             let service = Service::Shaped(Box::new((Service::Rates(Rates::new(fast)), buckets)));
             behind.push(Element::Link(Box::new(Link::new(
@@ -222,6 +223,7 @@ impl DirectionSpec {
         };
         Direction {
             scripts,
+            netem: self.netem.as_ref().map(|spec| Box::new(Stage::new(spec, stream("netem")))),
             policer: None,
             link,
             outage: None,
@@ -229,7 +231,10 @@ impl DirectionSpec {
             propagation: self.delay,
             beyond,
             simple: false,
-            disorders: self.reorder.is_some() || self.second_route.is_some() || self.duplicate > 0,
+            disorders: self.reorder.is_some()
+                || self.second_route.is_some()
+                || self.duplicate > 0
+                || self.netem.as_ref().is_some_and(Spec::disorders),
             duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),
             filters: self.filters,
             interface: self.interface.map(|rate| (rate, Bytes::ZERO)),

@@ -13,6 +13,7 @@ use super::super::fade::{Burst, Fades};
 use super::super::files::Files;
 use super::super::gemodel::Probabilities;
 use super::super::link::Limit;
+use super::super::netem;
 use super::super::outage::OutageSpec;
 use super::super::reorder::{Reordering, Route};
 use super::super::trace::{DelayTrace, LossTrace, Trace};
@@ -149,6 +150,11 @@ pub const PATH_KEYS: &[PathKey] = &[
         "a file",
         "Forward delay over time: one value in milliseconds for each 10 ms, or a table with time and delay. The trace repeats.",
     ),
+    key(
+        "netem",
+        netem::Spec::EXPECTED,
+        "A netem on the sender's interface, with the options of tc or a line of it. Its delay adds to rtt, which may be left out; its rate may replace rate.",
+    ),
     key("loss", SHARE, "Probability that a packet from the sender is lost after the link."),
     key("loss_trace", "a file", "That probability over time: a table with time and loss. The trace repeats."),
     key(
@@ -201,6 +207,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),
     key("ack_jitter", SPAN, "As jitter, for the way back."),
     key("ack_wifi_jitter", SPAN, "As wifi_jitter, for the way back."),
+    key("ack_netem", netem::Spec::EXPECTED, "As netem, on the receiver's interface, for the way back."),
     key("ack_loss", SHARE, "As loss, for the way back."),
     key("ack_gemodel", Probabilities::EXPECTED, "As gemodel, for the way back."),
     key("ack_reorder", Reordering::EXPECTED, "As reorder, for the way back."),
@@ -221,7 +228,7 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 /// The packet by which a limit in packets is turned into bytes.
-pub(super) const PACKET: Bytes = Bytes(1500);
+pub(in crate::path) const PACKET: Bytes = Bytes(1500);
 
 const BUCKET: &str = "a rate and a burst, such as \"rate=20Mbit burst=100kB\"";
 pub(super) const RATE: &str = "a rate such as 100Mbit";
@@ -327,7 +334,8 @@ impl Keys {
         self.file("loss_trace", LossTrace::load, |l, _| l.losses.clone())
     }
 
-    pub(super) fn supply(&mut self) -> Result<Supply, PathError> {
+    /// The rate of the forward link, which may be left out if a netem before it has one.
+    pub(super) fn supply(&mut self, netem: Option<&netem::Spec>) -> Result<Supply, PathError> {
         let given: Vec<_> =
             ["rate", "schedule", "trace"].into_iter().filter(|k| self.values.contains_key(*k)).collect();
         if let [_, second, ..] = *given {
@@ -366,8 +374,23 @@ impl Keys {
         }
         let name = self.values.get("trace").cloned().unwrap_or_default();
         let trace = self.file("trace", Trace::load, |l, name| l.traces.get(name).cloned())?;
-        let trace =
-            trace.ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))?;
+        let Some(trace) = trace else {
+            let Some(netem) = netem else {
+                return Err(self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"));
+            };
+            if !netem.has_rate() {
+                let expected = "the rate of netem's interface, such as rate=1Gbit, or a rate in netem";
+                return Err(self.missing("rate", expected));
+            }
+            if let Some(found) = self.values.get("queue") {
+                return Err(self.wrong(
+                    "queue",
+                    found,
+                    "rate with it: the queue of netem's rate is netem's limit",
+                ));
+            }
+            return Ok(Supply::unlimited());
+        };
         self.fast_enough("trace", &name, Supply::Trace(trace))
     }
 
@@ -399,6 +422,11 @@ impl Keys {
         Ok(self.take(key, parse, QUEUE)?.unwrap_or(Limit::Bytes(bdp.max(PACKET))))
     }
 
+    pub(super) fn netem(&mut self, key: &str) -> Result<Option<netem::Spec>, PathError> {
+        let Some(text) = self.values.remove(key) else { return Ok(None) };
+        netem::Spec::read(&text).map(Some).map_err(|why| self.wrong(key, &why.found, &why.expected))
+    }
+
     pub(super) fn way(
         &mut self,
         delay: Span,
@@ -424,6 +452,7 @@ impl Keys {
             filters: false,
             interface: None,
             grants: None,
+            netem: None,
         })
     }
 }

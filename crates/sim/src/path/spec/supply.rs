@@ -6,6 +6,9 @@ use slowstart::units::{Instant, Rate, Span};
 
 use super::super::trace::Trace;
 
+/// The rate of a link that holds nothing back: a packet takes less than a nanosecond.
+pub(in crate::path) const UNLIMITED: Rate = Rate(100_000_000_000_000);
+
 /// The rate of the forward link, over time.
 #[derive(Clone, Debug)]
 pub(super) enum Supply {
@@ -15,6 +18,11 @@ pub(super) enum Supply {
 }
 
 impl Supply {
+    /// A link that holds nothing back.
+    pub(super) fn unlimited() -> Self {
+        Self::Steps([(Instant::ZERO, UNLIMITED)].into())
+    }
+
     pub(super) fn mean(&self) -> Rate {
         match self {
             Self::Steps(steps) => {

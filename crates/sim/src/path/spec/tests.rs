@@ -406,3 +406,52 @@ fn the_limit_of_a_discipline_is_drawn() {
         assert!((limit - 333.0 - rank * 667.0).abs() < 2.0, "{rate} {limit}");
     }
 }
+
+/// A line of tc is a path, or its words are the value of a key without quotes. Delays of netem add to the RTT,
+/// its rate and its limit bound the rate.
+#[test]
+fn a_line_of_tc_is_a_path() {
+    let facts = |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}")).facts();
+    for line in [
+        "netem delay 100ms rate 10mbit limit 100",
+        "netem: delay 100ms rate 10mbit limit 100",
+        "tc qdisc add dev eth0 root netem delay 100ms rate 10mbit limit 100",
+        "netem=delay 100ms rate 10mbit limit 100",
+        "netem=\"delay 100ms rate 10mbit limit 100\"",
+        "netem=delay 60ms rate 10mbit limit 100 rtt=30ms ack_netem=delay 10ms",
+    ] {
+        let f = facts(line);
+        assert_eq!(f.base_rtt, Span::millis(100), "{line}");
+        // A packet of 1500 bytes is a frame of 1514 to netem.
+        assert_eq!(f.rate.0, 12_000_000_000_000 / 1_211_200, "{line}");
+    }
+    // 100 packets of 1500 bytes, less what is on its delay line.
+    let f = facts("netem delay 100ms rate 10mbit limit 100");
+    assert_eq!(f.buffer, Some(Bytes(150_000 - 123_844)));
+    // A delay line of 1000 packets carries at most those each 100 ms.
+    let f = facts("netem delay 100ms rate=1Gbit");
+    assert_eq!((f.rate.0, f.buffer), (120_000_000, Some(Bytes::ZERO)));
+    let f = facts("rate=50Mbit rtt=40ms queue=fq_codel limit 100 target 5ms netem=delay 20ms 5ms");
+    assert_eq!((f.rate.0, f.base_rtt), (50_000_000, Span::millis(60)));
+    assert_eq!(
+        facts("tc qdisc add dev eth0 root fq_codel limit 100 rate=50Mbit rtt=40ms").rate.0,
+        50_000_000
+    );
+    assert_eq!(facts("geo-144 netem=loss 1%").base_rtt, facts("geo-144").base_rtt);
+    for (line, says) in [
+        ("netem delay 100ms", "rate: found nothing, expected the rate of netem's interface"),
+        ("netem loss 1% rate=1Mbit", "rtt: found nothing"),
+        ("netem delay 1ms rate 1mbit queue=1bdp", "queue: found \"1bdp\", expected rate with it"),
+        (
+            "netem delay 1ms los 1% colour 3 rate=1Mbit",
+            "netem: found \"colour\", expected an option of netem",
+        ),
+        ("rate=1Mbit netem=delay 1ms host_rate=1Gbit", "netem: found \"delay 1ms\", expected a path without"),
+        ("rate=1Mbit rtt=10ms netem=delay 1ms netem=loss 1%", "each key once"),
+        ("rate=1Mbit rtt=10ms more", "key=value"),
+        ("tc qdisc add dev eth0 root htb rate=1Mbit rtt=10ms", "found \"tc qdisc add dev eth0 root htb\""),
+    ] {
+        let e = PathSpec::load(line, None).expect_err(line).to_string();
+        assert!(e.contains(says), "{line}: {e}");
+    }
+}

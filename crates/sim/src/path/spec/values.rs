@@ -7,11 +7,12 @@ use slowstart::units::{Bytes, Rate, Span};
 use super::super::error::PathError;
 use super::super::fade::{Burst, Fades};
 use super::super::link::Limit;
+use super::super::netem;
 use super::super::outage::OutageSpec;
 use super::super::{Kind, PathFacts, quantity};
-use super::chain::BucketSpec;
+use super::chain::{BucketSpec, QueueSpec};
 use super::keys::{COUNT, Keys, RATE, SPAN};
-use super::{PathSpec, Written};
+use super::{PathSpec, SUPPLIES, Written};
 
 impl PathSpec {
     pub(super) fn without_distributions(
@@ -25,16 +26,23 @@ impl PathSpec {
         let fixed = keys.values.remove("fixed");
         let ack_jitter_is_set = keys.values.contains_key("ack_jitter");
 
-        let supply = keys.supply()?;
+        let netem_text = keys.values.get("netem").cloned().unwrap_or_default();
+        let netem = keys.netem("netem")?;
+        let ack_netem = keys.netem("ack_netem")?;
+        let netem_rate = netem.as_ref().and_then(netem::Spec::rate);
+        let has_link = SUPPLIES.iter().any(|key| keys.values.contains_key(*key));
+        let supply = keys.supply(netem.as_ref())?;
         let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
         let delay_trace = keys.delay_trace()?;
         let loss_trace = keys.loss_trace()?;
+        let delayed = [&netem, &ack_netem].into_iter().flatten().fold(Span::ZERO, |sum, n| sum + n.delay());
         let (forward, back) = match (&delay_trace, rtt) {
             (Some(trace), rtt) => (Span::ZERO, rtt.map_or(trace.least(), |r| r / 2)),
             (None, Some(rtt)) => (rtt / 2, rtt - rtt / 2),
+            (None, None) if delayed > Span::ZERO => (Span::ZERO, Span::ZERO),
             (None, None) => return Err(keys.missing("rtt", SPAN)),
         };
-        let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back;
+        let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back + delayed;
         let link_rate = supply.mean();
         let shaper = keys.bucket("shaper", "link")?;
         let policer = keys.bucket("policer", "before")?;
@@ -42,9 +50,13 @@ impl PathSpec {
         let host_text = keys.values.get("host_rate").cloned().unwrap_or_default();
         let own = keys.host()?;
         let own_rate = own.as_ref().map_or(Rate(u64::MAX), |(rate, _)| *rate);
-        let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate);
+        let of_netem = netem_rate.unwrap_or(Rate(u64::MAX));
+        let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate).min(of_netem);
         let bdp = rate.over(base_rtt);
         let mut queue = keys.queue("queue", bdp, rate)?;
+        if !has_link {
+            queue = QueueSpec { limit: Limit::Infinite, discipline: None };
+        }
         let second_carrier = keys.second_carrier(&mut queue)?;
         let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
             Some(rate) => Some((rate, keys.queue("ack_queue", rate.over(base_rtt), rate)?)),
@@ -95,7 +107,10 @@ impl PathSpec {
             return Err(keys.wrong("host_rate", &host_text, expected));
         }
         let proxy = keys.proxy()?;
-        let buffer = queue.bytes(rate);
+        let buffer = match &netem {
+            Some(netem) if rate == of_netem => Some(netem.buffer()),
+            _ => queue.bytes(rate),
+        };
         let variable = supply.varies() || shaper.is_some() || policer.is_some() || second_carrier.is_some();
         let mut ways = (
             keys.way(forward, "", "drop", Kind::Data, &syns)?,
@@ -110,6 +125,10 @@ impl PathSpec {
         if ways.1.filters && ways.1.aggregate.is_none() {
             return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
         }
+        if netem.is_some() && (own.is_some() || host) {
+            return Err(keys.wrong("netem", &netem_text, "a path without host_rate and link=host"));
+        }
+        (ways.0.netem, ways.1.netem) = (netem, ack_netem);
         let mark = keys.take("mark", quantity::span, "a length of time such as 1ms")?;
         ways.0.interface = host.then_some(rate);
         (ways.0.grants, ways.1.grants) = (grants, grants);
