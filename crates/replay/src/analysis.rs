@@ -4,7 +4,7 @@
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::filled::{Filling, Seen};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
-use crate::naming::{self, Named, WatchedBbr, suspects};
+use crate::naming::{self, Named, Suspect};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -123,8 +123,8 @@ pub struct Analysis {
     /// `finished`. Few are touched for each packet, which matters with thousands of connections.
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
-    /// BBR, which may be the sender's too.
-    bbr: Vec<WatchedBbr>,
+    /// Startups that may be the sender's.
+    suspects: Vec<Suspect>,
     infer: Inference,
     filling: Filling,
     /// True if losses were being repaired when the round trip began.
@@ -174,7 +174,7 @@ impl Analysis {
             begun: false,
             observers: Vec::new(),
             finished: Vec::new(),
-            bbr: Vec::new(),
+            suspects: Vec::new(),
             infer: Inference::default(),
             filling: Filling::default(),
             recovering: false,
@@ -222,26 +222,17 @@ impl Analysis {
         let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
         self.observers = self.candidates.iter().map(watcher).enumerate().collect();
         if self.setup.gated {
-            // Those that are tried as names, after the candidates.
-            for (i, suspect) in suspects().iter().enumerate() {
-                let index = self.index(i);
-                if index >= self.candidates.len() {
-                    self.observers.push((index, Observer::new(&suspect.candidate, &f, handshake, false)));
-                }
-            }
-            self.bbr = WatchedBbr::all(&f, handshake);
+            self.suspects = naming::suspects(&f, handshake);
         }
         for (f, s) in std::mem::take(&mut self.waiting) {
-            let (f, s) = (self.for_startup(&f), self.sent_for_startup(&s));
-            self.each_observer(|w| w.on_sent(&f, &s));
+            self.pass_sent(&f, &s);
         }
     }
 
-    /// The index of the observer of a suspect: that of a candidate, if it is one.
-    fn index(&self, suspect: usize) -> usize {
-        let label = &suspects()[suspect].candidate.label;
-        let own = self.candidates.iter().position(|c| c.label == *label);
-        own.unwrap_or(self.candidates.len() + suspect)
+    fn pass_sent(&mut self, f: &Facts, s: &Sent) {
+        let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
+        self.each_observer(|w| w.on_sent(&f, &s));
+        self.suspects.iter_mut().for_each(|w| w.track().on_sent(&f, &s));
     }
 
     fn epoch(&self) -> Span {
@@ -315,8 +306,7 @@ impl Analysis {
             self.infer.on_sent(f.now, s.inflight, s.bytes, self.rtt, f.mss);
         }
         if self.begun {
-            let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
-            self.each_observer(|w| w.on_sent(&f, &s));
+            self.pass_sent(f, s);
         } else {
             self.waiting.push((*f, *s));
             if self.waiting.len() >= FIRST_FLIGHT {
@@ -361,7 +351,8 @@ impl Analysis {
         let (facts, mut ack) = (self.for_startup(f), *a);
         ack.newest = self.sent_for_startup(&a.newest);
         self.each_observer(|w| w.on_ack(&facts, &ack, used));
-        self.bbr.iter_mut().for_each(|w| w.on_ack(&facts, &ack));
+        let used = self.peak.max(self.peak_before);
+        self.suspects.iter_mut().for_each(|w| w.track().on_ack(&facts, &ack, used));
         if let Some((start, end)) = self.round
             && end.map_or(a.delivered > Bytes::ZERO, |end| a.upto >= end)
         {
@@ -409,14 +400,16 @@ impl Analysis {
         let recovering = self.recovering || f.in_recovery;
         self.infer.on_round(&Round { start, peak: self.peak, limited_by, recovering }, f.mss);
         let usable = limited_by == LimitedBy::Cwnd && !recovering;
-        self.filling.add(Seen {
+        let seen = Seen {
             start,
             end: f.now,
             flight: self.peak,
             delivered: f.delivered,
             least_rtt: self.least_rtt.take().unwrap_or_default(),
             usable,
-        });
+        };
+        self.filling.add(seen);
+        self.suspects.iter_mut().for_each(|w| w.track().on_round(&seen, f.mss));
         self.recovering = f.in_recovery;
         if limited_by != LimitedBy::Cwnd {
             self.limited(limited_by, start, f.now);
@@ -491,7 +484,7 @@ impl Analysis {
         }
         let (facts, mut congestion) = (self.for_startup(f), *c);
         congestion.newest = self.sent_for_startup(&c.newest);
-        self.bbr.iter_mut().for_each(|w| w.on_congestion(&facts, &congestion));
+        self.suspects.iter_mut().for_each(|w| w.track().on_congestion(&facts, &congestion));
         self.each_observer(|w| {
             w.on_congestion(&facts, &congestion);
             // From here on the sender's window, and what it sends, differs from the startup's.
@@ -510,6 +503,7 @@ impl Analysis {
         let since = self.first_loss.take();
         self.rtt_before_loss = None;
         let facts = self.for_startup(f);
+        self.suspects.iter_mut().for_each(|w| w.track().on_undone());
         self.each_observer(|w| {
             w.on_undone(&facts, &Recovery::new(Bytes::ZERO, true));
             if w.prediction.valid_until == since {
@@ -527,20 +521,6 @@ impl Analysis {
     /// When the first loss was detected.
     pub fn first_loss(&self) -> Option<Instant> {
         self.first_loss
-    }
-
-    /// Which startup the sender used; `None` if something other than cwnd limited it until it left slow
-    /// start.
-    fn named(&self, exit: ExitEstimate) -> Option<Named> {
-        let rtt = self.min_rtt?;
-        let limited = self.periods.iter().any(|p| p.1 < exit.at);
-        let (rounds, mss, first_loss) = (self.filling.rounds(), self.setup.mss, self.first_loss);
-        let sender = naming::Sender { exit, rounds, mss, rtt, first_loss };
-        let of = |i: usize| self.finished.binary_search_by_key(&self.index(i), |o| o.0).ok();
-        let tried = suspects().iter().enumerate().filter_map(|(i, s)| Some((s, &self.finished[of(i)?].1)));
-        let epoch = self.epoch();
-        let bbr = self.bbr.iter().map(|w| w.left.map(|at| at - epoch));
-        (self.setup.gated && !limited).then(|| sender.named(tried, bbr)).flatten()
     }
 
     /// Returns the findings. `recorded` is the end of slow start if the file states it.
@@ -599,8 +579,7 @@ impl Analysis {
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
         self.finished.iter_mut().for_each(|(_, o)| o.since(epoch));
-        let named = observed.ok().and_then(|exit| self.named(exit));
-        self.finished.retain(|(i, _)| *i < self.candidates.len());
+        let named = naming::named(&self.suspects, mss);
         let result = |(i, o): (usize, Prediction)| {
             let exit = o.exit();
             let class = exit.map(|m| estimate.class(m.at, wide(m.cwnd), o.loss == Some(m)));

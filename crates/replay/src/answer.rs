@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 const ERROR: f64 = 0.1;
 /// Startups that are named in a sentence.
 const NAMED: usize = 5;
+/// Startups that servers have: it is worth saying that it is none of these.
+const COMMON: [&str; 4] = ["standard", "hystart", "hystart++", "bbr"];
 
 /// Returns the sentences for one transfer, without what the table of startups shows.
 pub fn sentences(t: &Transfer) -> Vec<String> {
@@ -98,12 +100,18 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
         // As counted on docs/evidence/replay.md.
         (Some(name), _) => {
-            format!("probably {name}, by what was sent (1 of 19 such names was wrong in simulations)")
+            format!("probably {name}, by what was sent (7 of 91 such names were wrong in simulations)")
         }
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
-        (None, [only]) => format!("unknown: {only} explains what was sent, and others come near"),
+        (None, [only]) => {
+            format!("unknown: only {only} explains what was sent, but too little of it is seen for a name")
+        }
         (None, fits) if fits.len() <= NAMED => format!("unknown: {} explain what was sent", list(fits)),
-        (None, fits) => format!("unknown: {} startups explain what was sent", fits.len()),
+        (None, fits) => {
+            let out = COMMON.into_iter().filter(|c| !fits.iter().any(|f| f == c)).collect::<Vec<_>>();
+            let not = if out.is_empty() { String::new() } else { format!(", but not {}", out.join(", ")) };
+            format!("unknown: {} startups explain what was sent{not}", fits.len())
+        }
     }
 }
 
@@ -350,7 +358,7 @@ mod tests {
         };
         assert_eq!(
             fact(&fits(Some("hystart"), &["hystart"]), "startup"),
-            "probably hystart, by what was sent (1 of 19 such names was wrong in simulations)"
+            "probably hystart, by what was sent (7 of 91 such names were wrong in simulations)"
         );
         assert_eq!(
             fact(&fits(None, &["hystart", "suss"]), "startup"),

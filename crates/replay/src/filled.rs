@@ -85,11 +85,6 @@ impl Filling {
         self.before = round.delivered;
     }
 
-    /// The round trips from the begin of the connection: the first 256.
-    pub(crate) fn rounds(&self) -> &[Seen] {
-        &self.rounds
-    }
-
     fn carried(&self) -> Vec<Carried> {
         let of = |pair: &[Seen]| {
             let seconds = pair[1].end.since(pair[1].start).as_secs_f64().max(1e-9);

@@ -153,5 +153,6 @@ pub mod samples;
 pub mod sender;
 pub mod ss;
 pub mod table;
+mod track;
 pub mod transfer;
 pub mod wire;

@@ -249,12 +249,12 @@ pub struct Transfer {
     /// The sender's congestion control, as the file names it; null if it does not.
     #[serde(default)]
     pub congestion_control: Option<String>,
-    /// The startup that the sender used, by what it sent, or the family of startups that cannot be told apart. Null if
-    /// several explain what was sent, or none.
+    /// The startup that the sender used, by what it sent; versions of one startup have one name. Null if several explain
+    /// what was sent, or none.
     #[serde(default)]
     pub sender_startup: Option<String>,
-    /// The families of startups that explain what was sent, in the order of `slowstart list startups`; empty if none
-    /// does. Null if the file shows too little to compare them.
+    /// The startups that explain what was sent, in the order of `slowstart list startups`: what was sent does not tell
+    /// them apart. Empty if none does. Null if too little is seen to compare them, or if slow start did not end.
     #[serde(default)]
     pub sender_startup_fits: Option<Vec<String>>,
     /// The greatest receive window that the receiver offered; null if it is not known.
@@ -521,7 +521,8 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         let by_loss = findings.observed.is_ok_and(|e| e.evidence.is_congestion());
         let reordered = n.reordered > 0 || n.spurious > 0;
         if let Some(named) = findings.named.as_ref().filter(|_| exact && !(by_loss && reordered)) {
-            t.sender_startup = named.name.map(str::to_string);
+            // Without the handshake it is not known that the connection begins here.
+            t.sender_startup = named.name.filter(|_| c.handshake.is_some()).map(str::to_string);
             t.sender_startup_fits = Some(named.fits.iter().map(ToString::to_string).collect());
         }
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);

@@ -2,7 +2,7 @@
 
 use crate::conditions::{self, CONDITIONS};
 use slowstart::registry;
-use slowstart_replay::naming::{BBR, STANDARD};
+use slowstart_replay::naming;
 use slowstart_sim::random::Stream;
 use slowstart_study::run::Job;
 use std::collections::BTreeMap;
@@ -17,6 +17,9 @@ const OTHERS: [&str; 6] = [
     "search:window=6",
     "stopeg:share=0.4",
 ];
+
+/// Families that are few.
+const FEW: usize = 4;
 
 /// The captures of the senders of one family, by what `replay` says of the startup.
 type Said = BTreeMap<String, u64>;
@@ -37,13 +40,16 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             let o = case.checked().capture(Job { contender: 0, run: 0 });
             let Some((t, _)) = crate::answer(&case, &o, 0) else { continue };
             let startup = &case.study.startups[0];
-            let family = family(startup, t.exit.as_ref().is_some_and(|e| e.evidence == "loss"));
+            let family = naming::family(startup.split(':').next().unwrap_or(startup)).unwrap_or(startup);
             let said = match (&t.sender_startup, &t.sender_startup_fits) {
-                (Some(name), _) if *name == family => "right".to_string(),
+                (Some(name), _) if name == family => "right".to_string(),
                 (Some(name), _) => format!("as {name}"),
                 (None, None) => "not compared".to_string(),
                 (None, Some(fits)) if fits.is_empty() => "none fits".to_string(),
-                (None, Some(fits)) if fits.contains(&family) => "several fit".to_string(),
+                (None, Some(fits)) if fits.iter().any(|f| f == family) && fits.len() <= FEW => {
+                    "one of few".to_string()
+                }
+                (None, Some(fits)) if fits.iter().any(|f| f == family) => "several fit".to_string(),
                 (None, Some(_)) => "others fit".to_string(),
             };
             if t.sender_startup.as_ref().is_some_and(|n| *n != family) {
@@ -51,7 +57,7 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             }
             let kind = if said.starts_with("as ") { "wrong" } else { &said };
             *by_condition.entry(condition).or_default().entry(kind.to_string()).or_default() += 1;
-            *families.entry(family).or_default().entry(said).or_default() += 1;
+            *families.entry(family.to_string()).or_default().entry(said).or_default() += 1;
         }
     }
     let line = |name: &str, said: &Said| {
@@ -63,9 +69,10 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             .collect();
         let wrong = if wrong.is_empty() { "0".to_string() } else { wrong.join(", ") };
         println!(
-            "| {name} | {} | {} | {wrong} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {wrong} | {} | {} | {} | {} | {} |",
             said.values().sum::<u64>(),
             of("right"),
+            of("one of few"),
             of("several fit"),
             of("others fit"),
             of("none fits"),
@@ -74,9 +81,9 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     };
     let head = |first: &str| {
         println!(
-            "| {first} | Captures | Named, right | Named, wrong | Several fit | Only others fit | None fits | Not compared |"
+            "| {first} | Captures | Named, right | Named, wrong | One of 2 to 4 | One of more | Only others fit | None fits | Not compared |"
         );
-        println!("|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|");
     };
     head("Sender");
     for (name, said) in &families {
@@ -86,18 +93,4 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     for (name, said) in &by_condition {
         line(name, said);
     }
-}
-
-/// The family of a sender. With a loss, startups without a rule of their own are one.
-fn family(startup: &str, loss: bool) -> String {
-    let name = startup.split(':').next().unwrap_or(startup);
-    if name.starts_with(BBR) {
-        return BBR.to_string();
-    }
-    let rule = registry::named(name).is_some_and(|e| e.algorithm.has_exit_rule());
-    if loss && !rule {
-        return STANDARD.to_string();
-    }
-    let families = ["hystart-picoquic", "hystart++", "hystart", "search", "rapid-start", "vegas"];
-    families.iter().find(|f| name.starts_with(**f)).map_or(name, |f| f).to_string()
 }

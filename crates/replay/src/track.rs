@@ -1,0 +1,288 @@
+//! Another control in place of the sender's: it gets the sender's ACKs and losses, and its window is compared with
+//! what was in flight, round trip by round trip.
+//!
+//! A sender that its window limits has the window in flight at the end of a round trip. So the right control is off
+//! by nothing but a few segments, from the initial window through the exit from slow start and into avoidance; one
+//! that leaves a round trip too late is off by half.
+
+use crate::filled::Seen;
+use slowstart::control::Controller;
+use slowstart::registry::AnyController;
+use slowstart::step::Pace;
+use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent};
+
+/// Round trips after an exit that are compared.
+const AFTER: u32 = 16;
+/// Round trips after which a connection is not compared any longer.
+const MOST: u32 = 256;
+/// Segments by which a flight may be below a window that grows: packets are still paced out when the round trip ends.
+const BEHIND: u64 = 10;
+/// Shares of the window, in percent, that may be missing: while it grows or is paced, and else.
+const MISSING: u64 = 10;
+const MISSING_AFTER: u64 = 3;
+/// The least gain of a control that probes in percent of its greatest: it may be in another phase than the sender.
+const CYCLE: u64 = 60;
+/// A round trip in which nothing fits counts as this many permille.
+const WORST: u64 = 500;
+/// A control that reduces its window at a loss has at most this percentage of it in flight afterwards.
+const REDUCED: u64 = 90;
+/// Round trips after a loss that show whether it does.
+pub(crate) const LEAST_AFTER_LOSS: u32 = 3;
+/// What a control that does something else in avoidance counts, in permille: it is none.
+const NONE: u64 = 1500;
+/// Round trips after a loss in which a control that reduced its window grows by more than a segment.
+const GROWS: u32 = 10;
+/// Segments in flight from which that shows.
+const LARGE: u64 = 30;
+
+/// Round trips in a row in which only a window of avoidance rises.
+const CLIMBS: u32 = 4;
+
+/// How far a control is from what the sender did.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Distance {
+    /// The sum over the round trips, in permille of what was in flight.
+    pub(crate) permille: u64,
+    /// Round trips that were compared.
+    pub(crate) rounds: u32,
+    /// Those of them after the control had left its startup, and after a loss.
+    pub(crate) after: u32,
+    pub(crate) after_loss: u32,
+}
+
+/// A control in place of the sender's.
+#[derive(Clone, Debug)]
+pub(crate) struct Track {
+    controller: AnyController,
+    /// Whether the host paces; `None`: as it seems.
+    pacing: Option<bool>,
+    /// The bounds of its window in this round trip, and its rate when it began.
+    least: Bytes,
+    most: Bytes,
+    rate: Option<Rate>,
+    recovering: bool,
+    /// The most in flight until its startup ended or congestion began, when that was, and the least in flight after it.
+    pub(crate) before: Bytes,
+    pub(crate) disturbed: Option<Instant>,
+    low: Option<Bytes>,
+    /// The end of its startup by its own rule: when, and its window.
+    pub(crate) left: Option<(Instant, Bytes)>,
+    /// The flight of the newest round trip after the exit, and in how many it rose and fell.
+    newest: Bytes,
+    rose: u32,
+    fell: u32,
+    /// True if something other than the window limited the sender while it was compared.
+    pub(crate) limited: bool,
+    /// True once nothing more can be compared.
+    pub(crate) over: bool,
+    pub(crate) distance: Distance,
+}
+
+impl Track {
+    /// At the begin of a connection.
+    pub(crate) fn new(
+        mut controller: AnyController,
+        pacing: Option<bool>,
+        f: &Facts,
+        handshake: &Handshake,
+    ) -> Self {
+        let _ = controller.on_established(f, handshake);
+        let state = *controller.state();
+        Self {
+            controller,
+            pacing,
+            least: state.cwnd,
+            most: state.cwnd,
+            rate: paced(state.pace),
+            recovering: false,
+            before: Bytes::ZERO,
+            disturbed: None,
+            low: None,
+            left: None,
+            newest: Bytes::ZERO,
+            rose: 0,
+            fell: 0,
+            limited: false,
+            over: false,
+            distance: Distance::default(),
+        }
+    }
+
+    /// The facts with the pacing rate for its own window, if the file does not state one
+    /// (`tcp_update_pacing_rate`).
+    fn facts(&self, f: &Facts) -> Facts {
+        let cwnd = self.controller.state().cwnd;
+        let rate = || Some(Rate::new(cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
+        let mut seen = *f;
+        seen.pacing_rate = f.pacing_rate.or_else(rate);
+        seen.pacing_on = self.pacing.unwrap_or(f.pacing_on);
+        seen
+    }
+
+    /// True for a control that goes on at a loss as before.
+    fn goes_on(&self) -> bool {
+        matches!(self.controller, AnyController::Bbr(_) | AnyController::Bbr3(_))
+    }
+
+    fn changed(&mut self, f: &Facts, change: slowstart::control::Change) {
+        let cwnd = self.controller.state().cwnd;
+        self.least = self.least.min(cwnd);
+        self.most = self.most.max(cwnd);
+        if change.resumed {
+            self.left = None;
+        } else if let Some(e) = change.exited {
+            self.left = self.left.or(Some((f.now, e.detected_cwnd)));
+        }
+    }
+
+    fn timers(&mut self, f: &Facts) {
+        if let Some(at) = self.controller.state().wake.filter(|at| *at <= f.now) {
+            let mut then = self.facts(f);
+            then.now = at;
+            let change = self.controller.on_timer(&then);
+            self.changed(&then, change);
+        }
+    }
+
+    pub(crate) fn on_sent(&mut self, f: &Facts, s: &Sent) {
+        if self.over {
+            return;
+        }
+        self.timers(f);
+        if self.controller.needs_on_sent() {
+            let s = Sent { cwnd: self.controller.state().cwnd, ..*s };
+            self.controller.on_sent(&self.facts(f), &s);
+        }
+    }
+
+    /// An ACK arrived. The window grows only if at least half of it was used: `used` is the recent maximum in flight
+    /// (`tcp_is_cwnd_limited` in slow start).
+    pub(crate) fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Bytes) {
+        if self.over {
+            return;
+        }
+        self.timers(f);
+        let f = self.facts(f);
+        if self.recovering && !f.in_recovery {
+            self.recovering = false;
+            let change = self.controller.on_recovered(&f, &Recovery::new(Bytes::ZERO, false));
+            self.changed(&f, change);
+        }
+        let mut ack = *ack;
+        if self.controller.state().cwnd >= used * 2 && ack.limit.allows_growth() {
+            ack.limit = Limit::Application;
+        }
+        let change = self.controller.on_ack(&f, &ack);
+        self.changed(&f, change);
+    }
+
+    pub(crate) fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
+        if self.over {
+            return;
+        }
+        let f = self.facts(f);
+        let left = self.left;
+        self.recovering = f.in_recovery;
+        self.disturbed = self.disturbed.or(Some(f.now));
+        let change = self.controller.on_congestion(&f, c);
+        self.changed(&f, change);
+        if !self.goes_on() {
+            // A loss is no rule of its own.
+            self.left = left;
+        }
+    }
+
+    /// The loss was none: the sender's window may have been restored at another time than here.
+    pub(crate) fn on_undone(&mut self) {
+        (self.over, self.distance) = (true, Distance::default());
+    }
+
+    /// A round trip ended.
+    pub(crate) fn on_round(&mut self, round: &Seen, mss: Bytes) {
+        if self.over {
+            return;
+        }
+        let state = *self.controller.state();
+        let now = paced(state.pace);
+        let took = round.end.since(round.start);
+        let rates = self.rate.zip(now).map(|(a, b)| (a.min(b).over(took), a.max(b).over(took)));
+        if let Some(at) = self.disturbed.filter(|_| !self.goes_on()) {
+            self.reduced(round, at, mss);
+        } else {
+            self.before = self.before.max(round.flight);
+            if round.usable {
+                self.compare(round.flight, rates, mss);
+            } else {
+                self.limited |= self.disturbed.is_none() && self.left.is_none();
+            }
+        }
+        (self.least, self.most, self.rate) = (state.cwnd, state.cwnd, now);
+        let d = &self.distance;
+        self.over |= d.after >= AFTER || d.rounds >= MOST || d.permille >= NONE;
+    }
+
+    fn compare(&mut self, flight: Bytes, rates: Option<(Bytes, Bytes)>, mss: Bytes) {
+        let growing = self.left.is_none();
+        let behind = |window: Bytes| window - mss * BEHIND;
+        let (low, high) = match rates {
+            Some((_, most)) if growing => (behind(most.min(self.most)), self.most),
+            Some((least, most)) => {
+                (least.scale(CYCLE, 100).min(self.least), most.scale(10_000 / CYCLE, 100).min(self.most))
+            }
+            None if growing => (behind(self.most), self.most),
+            None => (self.least.min(behind(self.most)), self.most),
+        };
+        let grows = self.most > self.least.scale(100 + MISSING, 100);
+        let missing = if grows || rates.is_some() && !growing { MISSING } else { MISSING_AFTER };
+        let off = (flight - high - mss) + (low.scale(100 - missing, 100) - flight - mss);
+        let d = &mut self.distance;
+        d.permille += (off.0 * 1000 / flight.0.max(1)).min(WORST);
+        d.rounds += 1;
+        d.after += u32::from(!growing);
+        if !growing && self.goes_on() {
+            self.rose += u32::from(flight >= self.newest + mss && self.newest > Bytes::ZERO);
+            self.fell += u32::from(flight + mss <= self.newest);
+            self.newest = flight;
+            // It probes for more, and takes that back.
+            if self.rose == CLIMBS && self.fell == 0 {
+                self.distance.permille += NONE;
+            }
+        }
+    }
+
+    /// After the first loss: the window is less than before, and then grows.
+    fn reduced(&mut self, round: &Seen, at: Instant, mss: Bytes) {
+        let Some(low) = self.low.map(|low| low.min(round.flight)) else {
+            if round.start > at && round.usable {
+                self.low = Some(round.flight);
+                self.distance.after_loss = 1;
+            } else {
+                self.before = self.before.max(round.flight);
+            }
+            return;
+        };
+        if !round.usable {
+            self.over = true;
+            return;
+        }
+        self.low = Some(low);
+        let d = &mut self.distance;
+        d.after_loss += 1;
+        if d.after_loss == LEAST_AFTER_LOSS && low > self.before.scale(REDUCED, 100) + mss {
+            d.permille += NONE;
+        }
+        if d.after_loss == GROWS && low > mss * LARGE && round.flight <= low + mss {
+            d.permille += NONE;
+        }
+        self.over = d.after_loss >= AFTER;
+    }
+}
+
+/// The rate of a control that sets one.
+fn paced(pace: Option<Pace>) -> Option<Rate> {
+    match pace {
+        Some(Pace::Rate(r)) => Some(r),
+        _ => None,
+    }
+}
