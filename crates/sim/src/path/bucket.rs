@@ -4,12 +4,13 @@
 //! After `sch_tbf` and `act_police` of Linux 7.3, to the nanosecond: a bucket is full at first, gains its
 //! rate and never holds more than its burst; a packet needs its length in each bucket. Tokens are
 //! nanoseconds, and the cost of a packet is cut to whole ones. The second bucket, of the peak rate, holds one
-//! full packet. Departs from Linux: lengths are those of IP packets.
+//! full packet if nothing else is written. Departs from Linux: lengths are those of IP packets, but of frames
+//! for a `tbf` that is written as `tc` has it.
 
-use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span};
+use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span, mul_div};
 
 /// The packet that the bucket of the peak rate holds.
-const PACKET: u64 = 1500;
+const PACKET: Bytes = Bytes(1500);
 
 /// The parameters of a shaper or policer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,23 @@ pub(super) struct Params {
     /// The most tokens; at least a full packet, at most 1 GiB.
     pub(super) burst: Bytes,
     pub(super) peak: Option<Rate>,
+    /// The most tokens of the peak rate.
+    pub(super) peak_burst: Bytes,
+    /// Bytes that a packet has beside those of the IP packet, and its least length with them.
+    pub(super) header: u32,
+    pub(super) least: u32,
+}
+
+impl Params {
+    /// Buckets that count IP packets.
+    pub(super) const fn of_packets(rate: Rate, burst: Bytes, peak: Option<Rate>) -> Self {
+        Self { rate, burst, peak, peak_burst: PACKET, header: 0, least: 0 }
+    }
+
+    /// The part of a number of tokens that full IP packets are.
+    pub(super) fn payload(&self, tokens: u64) -> u64 {
+        mul_div(tokens, PACKET.0, PACKET.0 + u64::from(self.header))
+    }
 }
 
 /// How long a rate needs for a length: a multiplication and a shift (`struct psched_ratecfg`).
@@ -75,18 +93,26 @@ impl Bucket {
 /// A bucket, and one of a peak rate.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Buckets {
+    params: Params,
     main: Bucket,
     peak: Option<Bucket>,
 }
 
 impl Buckets {
     pub(super) fn new(p: &Params) -> Self {
-        Self { main: Bucket::full(p.rate, p.burst.0), peak: p.peak.map(|rate| Bucket::full(rate, PACKET)) }
+        let peak = p.peak.map(|rate| Bucket::full(rate, p.peak_burst.0));
+        Self { params: *p, main: Bucket::full(p.rate, p.burst.0), peak }
+    }
+
+    #[inline]
+    fn length(&self, bytes: u32) -> u32 {
+        (bytes + self.params.header).max(self.params.least)
     }
 
     /// When a packet that comes now may pass.
     #[inline]
     pub(super) fn ready(&self, now: Instant, bytes: u32) -> Instant {
+        let bytes = self.length(bytes);
         let main = self.main.ready(now, bytes);
         self.peak.as_ref().map_or(main, |peak| main.max(peak.ready(now, bytes)))
     }
@@ -94,6 +120,7 @@ impl Buckets {
     /// Takes the tokens of a packet that passes now.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, bytes: u32) {
+        let bytes = self.length(bytes);
         self.main.take(now, bytes);
         if let Some(peak) = &mut self.peak {
             peak.take(now, bytes);
@@ -118,7 +145,7 @@ impl Buckets {
             u64::try_from(ns * u128::from(b.cost.bytes_per_s) / u128::from(NS_PER_S)).unwrap_or(u64::MAX)
         };
         let main = most(&self.main);
-        Bytes(self.peak.as_ref().map_or(main, |peak| main.min(most(peak))))
+        Bytes(self.params.payload(self.peak.as_ref().map_or(main, |peak| main.min(most(peak)))))
     }
 }
 
@@ -127,7 +154,7 @@ mod tests {
     use super::*;
 
     fn buckets(rate: u64, burst: u64, peak: Option<u64>) -> Buckets {
-        Buckets::new(&Params { rate: Rate(rate), burst: Bytes(burst), peak: peak.map(Rate) })
+        Buckets::new(&Params::of_packets(Rate(rate), Bytes(burst), peak.map(Rate)))
     }
 
     #[test]
@@ -155,6 +182,21 @@ mod tests {
         // The second packet 100 us later by the peak rate (nanoseconds are cut off); the third when 1500
         // bytes have come since the start.
         assert_eq!(seen, [0, 100, 1000, 2000]);
+    }
+
+    /// With a header of 14 bytes and 64 bytes at least, an IP packet of 1500 bytes costs 1514, one of 40
+    /// costs 64.
+    #[test]
+    fn frames_cost_more_than_their_packets() {
+        let of_frames = Params { header: 14, least: 64, ..buckets(8_000_000, 1514, None).params };
+        let mut b = Buckets::new(&of_frames);
+        let mut at = Instant::ZERO;
+        for (bytes, ready) in [(1500, 0), (40, 64_000), (1500, 1_578_000), (1500, 3_092_000)] {
+            at = b.ready(at, bytes);
+            b.take(at, bytes);
+            assert_eq!(at, Instant(ready));
+        }
+        assert_eq!(b.params.payload(1514), 1500);
     }
 
     #[test]

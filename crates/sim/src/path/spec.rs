@@ -10,6 +10,7 @@ mod drawn;
 mod keys;
 mod proxy;
 mod supply;
+mod tbf;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -373,7 +374,7 @@ impl PathSpec {
 const SUPPLIES: [&str; 3] = ["rate", "schedule", "trace"];
 
 /// The keys whose values are words of `tc`; these need no quotes.
-const OF_TC: [&str; 5] = ["netem", "ack_netem", "queue", "ack_queue", "host_queue"];
+const OF_TC: [&str; 6] = ["netem", "ack_netem", "queue", "ack_queue", "host_queue", "shaper"];
 
 /// Takes a line of `tc` from the beginning of a path: its key, and the line.
 fn line_of_tc<'a>(

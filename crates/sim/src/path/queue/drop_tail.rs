@@ -1,4 +1,4 @@
-//! A queue without active management, as `pfifo` and `pfifo_fast` are: what exceeds its limit is dropped.
+//! A queue without active management, as `pfifo`, `bfifo` and `pfifo_fast` are: what exceeds its limit is dropped.
 
 use slowstart::units::Instant;
 
@@ -37,6 +37,19 @@ pub(super) const GRAMMARS: &[Grammar] = &[
         flags: &[],
         ignored: (&[], &[]),
         read: |w, _| Ok(Kind::DropTail(Params { packets: w.packets("limit", 1000)?, bytes: NO_BYTES })),
+    },
+    Grammar {
+        name: "bfifo",
+        values: &["limit"],
+        flags: &[],
+        ignored: (&[], &[]),
+        // Its limit is of frames, here of the IP packets in as many full ones.
+        read: |w, _| {
+            let full = FULL as u32 + HEADER;
+            let frames = w.size("limit")?.unwrap_or(1000 * full);
+            let bytes = u64::from(frames) * FULL / u64::from(full);
+            Ok(Kind::DropTail(Params { packets: usize::MAX, bytes: (bytes as u32).max(FULL as u32) }))
+        },
     },
 ];
 

@@ -36,7 +36,7 @@ pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
     name: "pie",
     values: &["limit", "target", "tupdate", "alpha", "beta"],
     flags: &["ecn", "bytemode"],
-    ignored: (&[], &[]),
+    ignored: (&[], &["no_dq_rate_estimator"]),
     read: |w, _| {
         Ok(Kind::Pie(Params {
             limit: w.packets("limit", 1000)?,

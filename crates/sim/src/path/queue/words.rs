@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use slowstart::units::{Bytes, Fixed, Rate, Span};
 
-use super::super::quantity;
+use super::super::{quantity, tc};
 use super::{Discipline, GRAMMARS, Kind};
 use crate::suggest::did_you_mean;
 
@@ -58,6 +58,11 @@ impl<'a> Words<'a> {
         let name = words.next().unwrap_or_default();
         let grammar = GRAMMARS.iter().copied().flatten().find(|g| g.name == name).ok_or_else(|| {
             let names: Vec<_> = Discipline::names().collect();
+            if name == "cake" {
+                let nearest = "another discipline: CAKE is not modelled. The nearest is queue=fq_codel with \
+                               shaper=\"rate=... burst=...\"";
+                return wrong(text, nearest);
+            }
             let hint = did_you_mean(name, &names);
             let expected = format!("{}, or a discipline: {}", super::super::spec::QUEUE, names.join(", "));
             wrong(text, format!("{expected}{hint}"))
@@ -65,6 +70,7 @@ impl<'a> Words<'a> {
         let mut values = BTreeMap::new();
         while let Some(word) = words.next() {
             let known = |list: &'static [&'static str]| list.iter().copied().find(|w| *w == word);
+            let known_flag = |word: &str| grammar.flags.iter().copied().find(|w| *w == word);
             let (valued, bare) = grammar.ignored;
             if word.ends_with(':') || word == "root" || known(bare).is_some() {
                 continue;
@@ -76,8 +82,8 @@ impl<'a> Words<'a> {
             } else if let Some(word) = known(grammar.flags) {
                 let value = words.next_if(|w| ["on", "off"].contains(w)).unwrap_or("on");
                 values.insert(word, value);
-            } else if word == "noecn" && grammar.flags.contains(&"ecn") {
-                values.insert("ecn", "off");
+            } else if let Some(word) = word.strip_prefix("no").and_then(known_flag) {
+                values.insert(word, "off");
             } else if let Some(word) = known(grammar.values) {
                 let value = words.next().ok_or_else(|| wrong(word, format!("a value after {word}")))?;
                 values.insert(word, value);
@@ -136,9 +142,10 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A length of time far below what wraps in the clocks of the disciplines.
+/// A length of time far below what wraps in the clocks of the disciplines; microseconds if it has no unit.
 pub(super) fn short_span(text: &str) -> Option<Span> {
-    quantity::some_span(text).filter(|s| *s < Span::secs(1000))
+    let of_tc = || tc::time(text).map(Span).filter(|s| *s > Span::ZERO);
+    quantity::some_span(text).or_else(of_tc).filter(|s| *s < Span::secs(1000))
 }
 
 /// A size as `tc` writes it, or as paths do. The `Kb` and `Mb` of `tc` are 1024 bytes and their square.
@@ -149,7 +156,8 @@ fn size(text: &str) -> Option<u32> {
         n.checked_mul(1 << shift).map(|n| Bytes(n / Fixed::ONE.unsigned_abs()))
     });
     let bare = || quantity::whole(text).map(Bytes);
-    let bytes = of_tc.or_else(bare).or_else(|| quantity::bytes(text))?;
+    let lower_case = || tc::size(text).map(|n| Bytes(n.into()));
+    let bytes = of_tc.or_else(bare).or_else(|| quantity::bytes(text)).or_else(lower_case)?;
     (1..=1 << 30).contains(&bytes.0).then_some(bytes.0 as u32)
 }
 
@@ -248,7 +256,7 @@ mod tests {
             ("codel tarmac 5ms", "tarmac", "a word of codel: limit, target, interval, ce_threshold, ecn"),
             ("codel targe 5ms", "targe", "(did you mean \"target\"?)"),
             ("codel target 200ms", "target 200ms", "a target of at most the interval, which is 100ms"),
-            ("fq_codel target 5", "target 5", "a length of time below 1000s, such as 5ms"),
+            ("fq_codel target 5m", "target 5m", "a length of time below 1000s, such as 5ms"),
             ("fq_codel limit 0p", "limit 0p", "a number of packets from 1 to 16777216, such as 1000p"),
             ("pie limit", "limit", "a value after limit"),
             ("red", "red", "limit with it, such as limit 400000b"),

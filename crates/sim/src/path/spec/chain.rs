@@ -7,6 +7,7 @@ use super::super::link::Limit;
 use super::super::queue::Discipline;
 use super::super::{bucket, carrier, quantity};
 use super::keys::{HOST_QUEUE, Keys, PACKET, RATE};
+use super::tbf;
 
 /// A queue as written.
 #[derive(Clone, Debug)]
@@ -52,6 +53,15 @@ pub(super) struct BucketSpec {
     pub(super) params: bucket::Params,
     /// True if it lies behind the link.
     pub(super) is_after: bool,
+    /// The length of its queue in full IP packets, if that is written with it.
+    pub(super) limit: Option<Bytes>,
+}
+
+impl BucketSpec {
+    /// The rate at which it lets full IP packets through.
+    pub(super) fn rate(&self) -> Rate {
+        Rate(self.params.payload(self.params.rate.0))
+    }
 }
 
 /// The words of a value with their values.
@@ -90,9 +100,23 @@ impl Keys {
             .map_err(|why| self.wrong("host_queue", &why.found, &why.expected))
     }
 
+    /// The shaper of the link; a `tbf` may be written as its queue, too.
+    pub(super) fn shaper(&mut self) -> Result<Option<BucketSpec>, PathError> {
+        if let Some(text) = self.values.get("queue").filter(|text| tbf::is_meant(text)).cloned() {
+            if let Some(found) = self.values.insert("shaper".into(), text) {
+                return Err(self.wrong("shaper", &found, "only one of shaper and a queue that is a tbf"));
+            }
+            self.values.remove("queue");
+        }
+        self.bucket("shaper", "link")
+    }
+
     /// A shaper or a policer; `place` is where it lies if that is not written.
     pub(super) fn bucket(&mut self, key: &str, first: &str) -> Result<Option<BucketSpec>, PathError> {
         let Some(text) = self.values.remove(key) else { return Ok(None) };
+        if tbf::is_meant(&text) && key == "shaper" {
+            return tbf::read(&text).map(Some).map_err(|why| self.wrong(key, &why.found, &why.expected));
+        }
         let (mut rate, mut burst, mut peak, mut is_after) = (None, None, None, false);
         for (word, value) in words(&text) {
             let value = value.unwrap_or_default();
@@ -124,7 +148,8 @@ impl Keys {
             let found = format!("peak {} bit/s", peak.0);
             return Err(self.wrong(key, &found, "a peak rate above the rate"));
         }
-        Ok(Some(BucketSpec { params: bucket::Params { rate, burst, peak }, is_after }))
+        let params = bucket::Params::of_packets(rate, burst, peak);
+        Ok(Some(BucketSpec { params, is_after, limit: None }))
     }
 
     /// A second carrier, and the queue before it as a discipline.

@@ -334,8 +334,7 @@ impl Keys {
         self.file("loss_trace", LossTrace::load, |l, _| l.losses.clone())
     }
 
-    /// The rate of the forward link, which may be left out if a netem before it has one.
-    pub(super) fn supply(&mut self, netem: Option<&netem::Spec>) -> Result<Supply, PathError> {
+    pub(super) fn supply(&mut self) -> Result<Supply, PathError> {
         let given: Vec<_> =
             ["rate", "schedule", "trace"].into_iter().filter(|k| self.values.contains_key(*k)).collect();
         if let [_, second, ..] = *given {
@@ -374,23 +373,8 @@ impl Keys {
         }
         let name = self.values.get("trace").cloned().unwrap_or_default();
         let trace = self.file("trace", Trace::load, |l, name| l.traces.get(name).cloned())?;
-        let Some(trace) = trace else {
-            let Some(netem) = netem else {
-                return Err(self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"));
-            };
-            if !netem.has_rate() {
-                let expected = "the rate of netem's interface, such as rate=1Gbit, or a rate in netem";
-                return Err(self.missing("rate", expected));
-            }
-            if let Some(found) = self.values.get("queue") {
-                return Err(self.wrong(
-                    "queue",
-                    found,
-                    "rate with it: the queue of netem's rate is netem's limit",
-                ));
-            }
-            return Ok(Supply::unlimited());
-        };
+        let trace =
+            trace.ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))?;
         self.fast_enough("trace", &name, Supply::Trace(trace))
     }
 

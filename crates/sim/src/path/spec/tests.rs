@@ -153,7 +153,7 @@ fn every_mistake_is_named() {
         (
             "rate=5Mbit rtt=40ms queue=codl",
             "path: queue: found \"codl\", expected a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or \
-             infinite, or a discipline: pfifo_fast, pfifo, pfifo_head_drop, codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
+             infinite, or a discipline: pfifo_fast, pfifo, bfifo, pfifo_head_drop, codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
         ),
         (
             "rate=5Mbit rtt=40ms queue=\"codel target=200ms\"",
@@ -450,6 +450,59 @@ fn a_line_of_tc_is_a_path() {
         ("rate=1Mbit rtt=10ms netem=delay 1ms netem=loss 1%", "each key once"),
         ("rate=1Mbit rtt=10ms more", "key=value"),
         ("tc qdisc add dev eth0 root htb rate=1Mbit rtt=10ms", "found \"tc qdisc add dev eth0 root htb\""),
+    ] {
+        let e = PathSpec::load(line, None).expect_err(line).to_string();
+        assert!(e.contains(says), "{line}: {e}");
+    }
+}
+
+/// A line of tc is the bottleneck: a tbf has rate and queue, a discipline the queue.
+#[test]
+fn a_line_of_tc_is_the_bottleneck() {
+    let load = |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+    // 10 Mbit/s of frames of 1514 bytes, and 66,596 bytes of them.
+    let (rate, room) = (10_000_000 * 1500 / 1514, 66_596 * 1500 / 1514);
+    for line in [
+        "tc qdisc add dev eth0 root tbf rate 10mbit burst 32kbit latency 50ms rtt=40ms",
+        "qdisc tbf 8009: dev eth0 root refcnt 2 rate 10Mbit burst 4Kb lat 50ms rtt=40ms",
+        "rtt=40ms queue=tbf rate 10mbit burst 32kbit latency 50ms",
+        "rtt=40ms shaper=tbf rate 10mbit burst 32kbit latency 50ms",
+        "rate=1Gbit rtt=40ms queue=\"tbf rate 10mbit burst 32kbit latency 50ms\"",
+        "netem delay 40ms queue=tbf rate 10mbit burst 32kbit latency 50ms",
+    ] {
+        let f = load(line).facts();
+        assert_eq!((f.rate.0, f.buffer, f.base_rtt), (rate, Some(Bytes(room)), Span::millis(40)), "{line}");
+    }
+    let f = load("rtt=40ms shaper=tbf rate 10mbit burst 32kbit limit 10k queue=100packets").facts();
+    assert_eq!((f.rate.0, f.buffer), (rate, Some(Bytes(150_000))));
+    for (words, same) in [
+        ("codel limit 100 target 5000 interval 100000", "codel limit 100p target 5ms interval 100ms"),
+        ("fq_codel memory_limit 32mb ce_threshold 1000", "fq_codel memory_limit 32Mb ce_threshold 1ms"),
+        ("tc qdisc replace dev eth0 root handle 1: pie limit 100 nobytemode noecn", "pie limit 100p"),
+        ("pie ecn no_dq_rate_estimator", "pie ecn"),
+        ("qdisc bfifo 8008: root refcnt 2 limit 30Kb", "bfifo limit 30720"),
+        ("tc qdisc add dev eth0 parent 1:1 fq_codel", "fq_codel"),
+    ] {
+        let discipline = |text: &str| text.parse::<crate::path::queue::Discipline>().expect(text);
+        assert_eq!(discipline(words), discipline(same), "{words}");
+    }
+    for (line, says) in [
+        ("rate=1Mbit rtt=40ms queue=cake bandwidth 20mbit rtt 50ms", "CAKE is not modelled"),
+        ("tc qdisc add dev eth0 root cake bandwidth 20mbit rate=1Mbit rtt=40ms", "CAKE is not modelled"),
+        (
+            "rtt=40ms queue=tbf rate 10mbit burst 32kbit",
+            "shaper: found \"tbf rate 10mbit burst 32kbit\", expected one of",
+        ),
+        (
+            "rtt=40ms queue=tbf rate 1mbit burst 10k limit 9k shaper=\"rate=1Mbit burst=9kB\"",
+            "only one of shaper",
+        ),
+        (
+            "rate=1Mbit rtt=40ms queue=fq_codel limit 5 ce_threshold_selector 0x1/0x3",
+            "\"ce_threshold_selector\"",
+        ),
+        ("rate=1Mbit rtt=40ms queue=pie dq_rate_estimator", "\"dq_rate_estimator\", expected a word of pie"),
+        ("rtt=40ms shaper=\"rate=1Mbit burst=9kB\"", "rate: found nothing"),
     ] {
         let e = PathSpec::load(line, None).expect_err(line).to_string();
         assert!(e.contains(says), "{line}: {e}");

@@ -12,6 +12,7 @@ use super::super::outage::OutageSpec;
 use super::super::{Kind, PathFacts, quantity};
 use super::chain::{BucketSpec, QueueSpec};
 use super::keys::{COUNT, Keys, RATE, SPAN};
+use super::supply::Supply;
 use super::{PathSpec, SUPPLIES, Written};
 
 impl PathSpec {
@@ -31,7 +32,28 @@ impl PathSpec {
         let ack_netem = keys.netem("ack_netem")?;
         let netem_rate = netem.as_ref().and_then(netem::Spec::rate);
         let has_link = SUPPLIES.iter().any(|key| keys.values.contains_key(*key));
-        let supply = keys.supply(netem.as_ref())?;
+        let shaper = keys.shaper()?;
+        // That of tc has a queue of its own.
+        let limit = shaper.and_then(|shaper| shaper.limit);
+        let supply = match &netem {
+            _ if has_link => keys.supply()?,
+            _ if limit.is_some() => Supply::unlimited(),
+            Some(netem) if netem.has_rate() => match keys.values.get("queue") {
+                None => Supply::unlimited(),
+                Some(found) => {
+                    return Err(keys.wrong(
+                        "queue",
+                        found,
+                        "rate with it: the queue of netem's rate is its limit",
+                    ));
+                }
+            },
+            Some(_) => {
+                let expected = "the rate of netem's interface, such as rate=1Gbit, or a rate in netem";
+                return Err(keys.missing("rate", expected));
+            }
+            None => keys.supply()?,
+        };
         let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
         let delay_trace = keys.delay_trace()?;
         let loss_trace = keys.loss_trace()?;
@@ -44,19 +66,20 @@ impl PathSpec {
         };
         let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back + delayed;
         let link_rate = supply.mean();
-        let shaper = keys.bucket("shaper", "link")?;
         let policer = keys.bucket("policer", "before")?;
-        let least = |bucket: &Option<BucketSpec>| bucket.map_or(Rate(u64::MAX), |b| b.params.rate);
+        let least = |bucket: &Option<BucketSpec>| bucket.map_or(Rate(u64::MAX), |b| b.rate());
         let host_text = keys.values.get("host_rate").cloned().unwrap_or_default();
         let own = keys.host()?;
         let own_rate = own.as_ref().map_or(Rate(u64::MAX), |(rate, _)| *rate);
         let of_netem = netem_rate.unwrap_or(Rate(u64::MAX));
         let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate).min(of_netem);
         let bdp = rate.over(base_rtt);
-        let mut queue = keys.queue("queue", bdp, rate)?;
-        if !has_link {
-            queue = QueueSpec { limit: Limit::Infinite, discipline: None };
-        }
+        let is_written = keys.values.contains_key("queue");
+        let mut queue = if is_written || (limit.is_none() && has_link) {
+            keys.queue("queue", bdp, rate)?
+        } else {
+            QueueSpec { limit: limit.map_or(Limit::Infinite, Limit::Bytes), discipline: None }
+        };
         let second_carrier = keys.second_carrier(&mut queue)?;
         let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
             Some(rate) => Some((rate, keys.queue("ack_queue", rate.over(base_rtt), rate)?)),
