@@ -143,13 +143,14 @@ impl PathSpec {
 
     /// The same with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
-        let mut spec =
-            if arg.contains('=') || arg.split_whitespace().next().is_some_and(netem::Spec::begins_line) {
-                Self::inline(arg, files.clone())?
-            } else {
-                let (keys, name, sources) = Self::named(arg, files)?;
-                Self::from_keys(keys, name, sources)?
-            };
+        let mut spec = if arg.contains('=')
+            || arg.trim_start_matches(PROMPT).split_whitespace().next().is_some_and(netem::Spec::begins_line)
+        {
+            Self::inline(arg, files.clone())?
+        } else {
+            let (keys, name, sources) = Self::named(arg, files)?;
+            Self::from_keys(keys, name, sources)?
+        };
         spec.written = Written(files.on_disk().map(|folder| Arc::new((arg.to_string(), folder.into()))));
         Ok(spec)
     }
@@ -243,8 +244,8 @@ impl PathSpec {
     }
 
     fn inline(line: &str, files: Files) -> Result<Self, PathError> {
-        let mut words = split_unquoted(line).peekable();
-        let line_of_tc = line_of_tc(&mut words);
+        let mut words = split_unquoted(line.trim_start_matches(PROMPT)).peekable();
+        let lines_of_tc = lines_of_tc(&mut words);
         let (mut keys, sources) = if let Some(base) = words.next_if(|word| !word.contains('=')) {
             let (mut keys, _, sources) = Self::named(base, &files)?;
             // Both stand for the path as it was.
@@ -254,7 +255,10 @@ impl PathSpec {
             (Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None }, Vec::new())
         };
         let mut seen = Vec::new();
-        if let Some((key, value)) = line_of_tc {
+        for (key, value) in lines_of_tc {
+            if seen.contains(&key) {
+                return Err(keys.wrong(key, &value, "one line of each: ack_netem= is that of the way back"));
+            }
             seen.push(key);
             keys.values.insert(key.into(), value);
         }
@@ -376,14 +380,50 @@ const SUPPLIES: [&str; 3] = ["rate", "schedule", "trace"];
 /// The keys whose values are words of `tc`; these need no quotes.
 const OF_TC: [&str; 6] = ["netem", "ack_netem", "queue", "ack_queue", "host_queue", "shaper"];
 
-/// Takes a line of `tc` from the beginning of a path: its key, and the line.
-fn line_of_tc<'a>(
+/// What a shell shows before a command.
+const PROMPT: [char; 3] = ['#', '$', ' '];
+
+/// Takes commands of `tc`, or lines that it shows, from the beginning of a path: the key of each, and the
+/// line.
+fn lines_of_tc<'a>(
     words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
-) -> Option<(&'static str, String)> {
-    words.peek().filter(|word| netem::Spec::begins_line(word))?;
-    let line: Vec<&str> = std::iter::from_fn(|| words.next_if(|word| !word.contains('='))).collect();
-    let is_netem = line.iter().any(|word| word.trim_end_matches(':') == "netem");
-    Some((if is_netem { "netem" } else { "queue" }, line.join(" ")))
+) -> Vec<(&'static str, String)> {
+    if words.peek().is_none_or(|word| !netem::Spec::begins_line(word)) {
+        return Vec::new();
+    }
+    let mut lines: Vec<Vec<&str>> = Vec::new();
+    let mut ends = true;
+    while let Some(word) = words.next_if(|word| !word.contains('=')) {
+        let text = word.trim_end_matches(';');
+        let line = lines.last().map_or(&[][..], Vec::as_slice);
+        let begins = match text {
+            "sudo" => true,
+            "tc" => line != ["sudo"],
+            "qdisc" => {
+                line.contains(&"qdisc") || line.first().is_some_and(|first| first.starts_with("netem"))
+            }
+            _ => false,
+        };
+        if ends || begins {
+            lines.push(Vec::new());
+        }
+        ends = text.len() < word.len() || word == "&&";
+        if let Some(line) = lines.last_mut().filter(|_| !text.is_empty() && word != "&&") {
+            line.push(text);
+        }
+    }
+    let key = |line: &[&str]| {
+        let has = |name: &str| line.iter().any(|word| word.trim_end_matches(':') == name);
+        if has("netem") {
+            "netem"
+        } else if has("tbf") {
+            "shaper"
+        } else {
+            "queue"
+        }
+    };
+    lines.retain(|line| !line.is_empty());
+    lines.iter().map(|line| (key(line), line.join(" "))).collect()
 }
 
 /// The words of a line; white space within double quotes separates none.

@@ -82,6 +82,15 @@ impl Keys {
         Ok(QueueSpec { limit: self.limit(key, bdp)?, discipline: None })
     }
 
+    /// Refuses a discipline that is not here, whatever else is wrong.
+    pub(super) fn check_discipline(&self) -> Result<(), PathError> {
+        let Some(text) = self.values.get("queue").filter(|text| Discipline::is_meant(text)) else {
+            return Ok(());
+        };
+        let any = Rate(10_000_000);
+        Discipline::read(text, any).map(|_| ()).map_err(|why| self.wrong("queue", &why.found, &why.expected))
+    }
+
     /// The sender's own interface: its rate and the discipline of its queue.
     pub(super) fn host(&mut self) -> Result<Option<(Rate, Discipline)>, PathError> {
         let text = self.values.remove("host_queue");

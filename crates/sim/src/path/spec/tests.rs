@@ -469,6 +469,11 @@ fn a_line_of_tc_is_the_bottleneck() {
         "rtt=40ms shaper=tbf rate 10mbit burst 32kbit latency 50ms",
         "rate=1Gbit rtt=40ms queue=\"tbf rate 10mbit burst 32kbit latency 50ms\"",
         "netem delay 40ms queue=tbf rate 10mbit burst 32kbit latency 50ms",
+        "# tc qdisc add dev eth0 root handle 1: netem delay 40ms; tc qdisc add dev eth0 parent 1: tbf rate 10mbit burst \
+         32kbit latency 50ms",
+        "tc qdisc add dev eth0 root netem delay 40ms && sudo tc qdisc add dev eth0 parent 1: tbf rate 10mbit burst 32kbit \
+         latency 50ms",
+        "qdisc netem 1: root refcnt 2 limit 1000 delay 40ms\nqdisc tbf 10: parent 1:1 rate 10Mbit burst 4Kb lat 50ms",
     ] {
         let f = load(line).facts();
         assert_eq!((f.rate.0, f.buffer, f.base_rtt), (rate, Some(Bytes(room)), Span::millis(40)), "{line}");
@@ -488,7 +493,12 @@ fn a_line_of_tc_is_the_bottleneck() {
     }
     for (line, says) in [
         ("rate=1Mbit rtt=40ms queue=cake bandwidth 20mbit rtt 50ms", "CAKE is not modelled"),
-        ("tc qdisc add dev eth0 root cake bandwidth 20mbit rate=1Mbit rtt=40ms", "CAKE is not modelled"),
+        ("tc qdisc add root dev eth0 cake bandwidth 20mbit rtt=40ms", "CAKE is not modelled"),
+        ("tc -s qdisc show dev eth0", "queue: found \"tc -s qdisc show dev eth0\", expected a queue"),
+        (
+            "netem delay 1ms; tc qdisc add dev eth1 root netem delay 2ms rate=1Mbit",
+            "netem: found \"tc qdisc add",
+        ),
         (
             "rtt=40ms queue=tbf rate 10mbit burst 32kbit",
             "shaper: found \"tbf rate 10mbit burst 32kbit\", expected one of",

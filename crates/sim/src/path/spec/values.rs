@@ -33,6 +33,7 @@ impl PathSpec {
         let netem_rate = netem.as_ref().and_then(netem::Spec::rate);
         let has_link = SUPPLIES.iter().any(|key| keys.values.contains_key(*key));
         let shaper = keys.shaper()?;
+        keys.check_discipline()?;
         // That of tc has a queue of its own.
         let limit = shaper.and_then(|shaper| shaper.limit);
         let supply = match &netem {
