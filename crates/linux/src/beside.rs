@@ -77,7 +77,10 @@ impl Beside {
                 match client.read(&mut buffer) {
                     Ok(0) => break,
                     Ok(n) => {
-                        count.fetch_add(n as u64, Ordering::Relaxed);
+                        let all = count.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
+                        if size.is_some_and(|size| all >= size) {
+                            break;
+                        }
                     }
                     // A timeout is a look at `over`.
                     Err(e) if timed_out(&e) => {}

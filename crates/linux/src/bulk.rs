@@ -11,7 +11,7 @@ use nix::sys::socket::{
 };
 use slowstart::units::Instant;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +23,8 @@ pub(crate) fn timed_out(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set.
+/// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set. It is the client that
+/// closes: no hook sees the ACKs and losses of a socket that has sent its FIN.
 pub(crate) fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &AtomicBool) {
     let Ok((mut server, _)) = listener.accept() else { return };
     let goes_on = |e: &std::io::Error| timed_out(e) && clock() < until && !over.load(Ordering::Relaxed);
@@ -39,7 +40,6 @@ pub(crate) fn send(listener: &TcpListener, size: Option<u64>, until: Instant, ov
             Err(_) => break,
         }
     }
-    let _ = server.shutdown(Shutdown::Write);
     while matches!(server.read(&mut [0]), Err(e) if goes_on(&e)) {}
     // Closes with a reset, so that no socket stays behind when the path is removed.
     let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });

@@ -108,6 +108,7 @@ fn receive(
                 }
                 if size.is_some_and(|s| recording.received >= s) {
                     recording.completed.get_or_insert(now);
+                    break;
                 }
             }
             Err(e) if timed_out(&e) => {}

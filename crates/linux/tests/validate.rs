@@ -6,8 +6,9 @@ mod common;
 use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{Kernel, Verb};
 use slowstart_study::cells::{Cell, Ran, compare};
-use slowstart_study::engines::Engine;
-use slowstart_study::scenario::Study;
+use slowstart_study::engines::{Engine, Watched};
+use slowstart_study::run::Job;
+use slowstart_study::scenario::{Study, StudyText};
 use slowstart_study::simulator::Simulator;
 
 /// The runs of a cell in the simulator.
@@ -93,4 +94,27 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
         }
         assert!(near.iter().all(|n| 2 * n > valid), "{}: {near:?} of {valid} runs are near", cell.name);
     }
+}
+
+/// The whole transfer fits into the send buffer: the loss comes when the application has long written everything.
+#[test]
+fn a_loss_after_everything_was_written_is_seen() {
+    if !common::works(&[Verb::Load]) || !common::has_tun() {
+        return;
+    }
+    let text = StudyText {
+        path: "rate=20Mbit rtt=40ms queue=4bdp".into(),
+        startups: vec!["reno".into()],
+        size: Some("3MB".into()),
+        ..StudyText::default()
+    };
+    let engine = Kernel::default();
+    let study = engine.study(&text, None).expect("a study");
+    let row = engine.run(&study, Job { contender: 0, run: 0 }, &Watched::ROW).expect("it runs").row;
+    assert!(row.lost_packets > Some(0) && row.completion_s.is_some(), "{row:?}");
+    assert!(
+        row.first_loss_time_s.is_some() && row.exit.is_some_and(|e| e.reason == "loss"),
+        "{:?}",
+        row.caveats
+    );
 }

@@ -46,12 +46,14 @@ fn small_queues_keep_the_hosts_queue_short() {
         assert!(e.flows[0].truth.dropped <= most, "{queue}: {}", e.flows[0].truth.dropped);
         // Two bursts of at most 65 kB wait at most 52 ms.
         assert!(srtt(&e) < Span::millis(95), "{queue}: {:?}", srtt(&e));
-        let elsewhere = e.flows[0].truth.peak_queue_delay;
-        assert!(elsewhere < Span::micros(100), "{queue}: {elsewhere:?} at the path's link");
+        let waited = e.flows[0].truth.peak_queue_delay;
+        assert!(waited < Span::millis(60), "{queue}: {waited:?}");
     }
     // Without them the window grows until the queue is full: 1000 packets are 600 ms.
     let e = behind_a_slow_interface("pfifo_fast", None);
     assert!(e.flows[0].truth.dropped > 0 && srtt(&e) > Span::millis(300), "{:?}", srtt(&e));
+    // The interface is the bottleneck: it is there that they wait.
+    assert!(e.flows[0].truth.peak_queue_delay > Span::millis(300));
 }
 
 #[test]

@@ -98,7 +98,7 @@ macro_rules! exits {
 
 exits! {
     /// The window reached a threshold that was set earlier.
-    Ssthresh, "ssthresh", false, "the window reached a threshold that was set before";
+    Ssthresh, "ssthresh", false, "the window reached its slow-start threshold";
     /// Packets were lost.
     Loss, "loss", true, "packets were lost";
     /// The network marked packets (ECN).

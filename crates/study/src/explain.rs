@@ -9,6 +9,8 @@ use slowstart_sim::path::Cause;
 
 /// Loss events told one by one; the rest are counted.
 const TOLD: usize = 6;
+/// What happens when the loss that ended a startup proves spurious.
+const RESUMES: &str = "The startup resumes.";
 
 /// A time with three decimals.
 pub fn fixed(seconds: f64) -> String {
@@ -83,11 +85,21 @@ impl<'a> Told<'a> {
         }
         if let Some(at) = row.first_drop_time_s {
             let first = self.drops().min_by(|a, b| a.0.total_cmp(&b.0));
-            let who = first.map_or("The network", |(_, cause)| dropper(cause));
+            // An engine that does not see single drops may know that all have one cause.
+            let alone = row
+                .lost_by
+                .map(|by| by.named().filter(|(_, n)| *n > 0).map(|(cause, _)| cause).collect::<Vec<_>>());
+            let alone = if let Some([cause]) = alone.as_deref() { Some(*cause) } else { None };
+            let who = first.map(|(_, cause)| cause).or(alone).map_or("The network", dropper);
             all.push((at, format!("{who} drops a packet for the first time.")));
         }
         if let Some(at) = row.first_loss_time_s {
-            all.push((at, "The sender learns of a loss for the first time.".to_string()));
+            let text = if row.lost_packets == Some(0) {
+                "The sender takes a packet for lost for the first time; the path has dropped none."
+            } else {
+                "The sender learns of a loss for the first time."
+            };
+            all.push((at, text.to_string()));
         }
         if let Some(exit) = &row.exit {
             all.extend(self.exit(exit));
@@ -105,15 +117,18 @@ impl<'a> Told<'a> {
             all.push((end.0, format!("{} has not exited.", label(row))));
         }
         all.push(end);
-        // Sorting is stable: what happened at one time stays in the order above.
-        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Sorting is stable: what happened at one time stays in the order above. A startup that resumes does so before
+        // it exits again.
+        let resumes = |text: &str| text == RESUMES;
+        all.sort_by(|a, b| a.0.total_cmp(&b.0).then(resumes(&b.1).cmp(&resumes(&a.1))));
         all
     }
 
     /// The window during the startup: at first, at each power of four times the first, and at its peak.
     fn growth(&self) -> Vec<(f64, String)> {
         let until = self.row.exit.as_ref().map_or(f64::INFINITY, |e| e.time_s);
-        let startup = || self.samples.iter().filter(|(t, _)| *t <= until);
+        // A stack's sample at its first packet, before it has an RTT, tells of no ACK.
+        let startup = || self.samples.iter().filter(|(t, s)| *t <= until && s.rtt_s.is_some());
         let Some((first_at, first)) = startup().next() else { return Vec::new() };
         let mut all = vec![(
             *first_at,
@@ -192,7 +207,7 @@ impl<'a> Told<'a> {
                     }
                 }
                 "timeout" => "The retransmission timer fires.".to_string(),
-                "resumed" => "The startup resumes.".to_string(),
+                "resumed" => RESUMES.to_string(),
                 "restart" => {
                     let end = self.events[i..].iter().find(|(_, e)| e.what == "exit");
                     let end = end.map_or("does not end".to_string(), |(t, e)| {
@@ -266,7 +281,7 @@ impl<'a> Told<'a> {
             all.push(format!("Other flows: {} dropped{dip}.", packets(o.lost_packets)));
         }
         for caveat in &row.caveats {
-            all.push(format!("Note: {caveat}."));
+            all.push(format!("Note: {}.", caveat.trim_end_matches('.')));
         }
         all
     }
@@ -317,19 +332,21 @@ impl<'a> Told<'a> {
 
     /// When the window reached the BDP after an early exit.
     fn after_early(&self, e: &ExitRow) -> String {
-        let reached =
-            self.samples.iter().find(|(t, s)| *t >= e.left_s && s.inflight_bytes >= self.row.bdp_bytes);
+        // What the path holds may have changed: its capacity is that of the time.
+        let sampled =
+            || self.samples.iter().find(|(t, s)| *t >= e.left_s && s.inflight_bytes >= self.row.bdp_bytes);
+        let reached = self.row.capacity_time_s.filter(|t| *t > e.left_s).or_else(|| sampled().map(|s| s.0));
         let avoidance = self.row.avoidance.as_deref().unwrap_or("the controller");
         match reached {
-            Some((t, _)) => format!(
-                "The exit came before the path was full: from {} of the BDP, {avoidance} needed {} s until one BDP was in \
-                 flight.",
+            Some(t) => format!(
+                "The exit came before the path was full: from {} of the BDP, {avoidance} needed {} s until the path was \
+                 full.",
                 self.bdps(e.cwnd_bytes),
                 number(t - e.left_s)
             ),
             None => format!(
-                "The exit came before the path was full: from {} of the BDP, {avoidance} did not bring one BDP into flight \
-                 before the end.",
+                "The exit came before the path was full: from {} of the BDP, {avoidance} did not fill it before the \
+                 end.",
                 self.bdps(e.cwnd_bytes)
             ),
         }

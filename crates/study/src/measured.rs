@@ -181,7 +181,7 @@ pub struct Measured {
     pub marks: Option<Marks>,
     /// The most bytes in flight.
     pub peak_inflight: Option<u64>,
-    /// The longest wait at the bottleneck.
+    /// The longest wait at the bottleneck, which may be the sender's own interface.
     pub peak_queue_delay: Option<Span>,
     /// The longest wait at the bottleneck of a packet sent before the startup ended.
     pub startup_queue_delay: Option<Span>,

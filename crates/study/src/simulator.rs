@@ -92,13 +92,12 @@ fn objects(f: &Flow) -> Option<Objects> {
 }
 
 /// What only the simulator knows to be a caveat.
-fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
+fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<String> {
     let mut all = Vec::new();
-    let tx = &f.ends[f.sender()].tx;
     if f.handshake_failed() {
         all.push(HANDSHAKE_FAILED.to_string());
     }
-    if tx.counters.peer_limited * 100 > tx.counters.packets {
+    if limits.rwnd_limited > 0.01 {
         all.push("the peer's receive window held the sender back".to_string());
     }
     if study.path.proxy().is_some() {
@@ -135,6 +134,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
     let base_rtt = facts.base_rtt + f.spec.extra_delay * 2;
     let (class_by_heuristic, capacity_by_heuristic) = by_heuristic(f, base_rtt);
     let ecn = f.ends[f.sender()].feedback() != Feedback::None;
+    let limits = Limits::new(tx.limits(), f.spec.start, engine.now());
     Measured {
         packet: PacketSize { payload: u64::from(p.mss), wire: u64::from(p.packet()) },
         iw_bytes: Some(u64::from(p.iw) * u64::from(p.mss)),
@@ -162,7 +162,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         lost_by: Some(LostBy::new(t.dropped_by)),
         retransmitted: Some(tx.counters.retransmitted),
         timeouts: Some(tx.counters.timeouts),
-        limits: Some(Limits::new(tx.limits(), f.spec.start, engine.now())),
+        limits: Some(limits),
         delivered: f.delivered(),
         completed: t.completed.map(since),
         milestones: t.milestones.map(|at| at.map(since)),
@@ -171,7 +171,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         cost: engine.cost.into(),
         closed: None,
         broken: f.fault(),
-        caveats: caveats(study, engine, f),
+        caveats: caveats(study, engine, f, &limits),
     }
 }
 

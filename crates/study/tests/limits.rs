@@ -72,6 +72,8 @@ fn the_largest_share_is_what_limits_the_sender() {
         let row = run(&text);
         let limits = row.limits.expect("observed");
         sums_to_one(&limits);
+        let noted = row.caveats.iter().any(|c| c.contains("receive window"));
+        assert_eq!(noted, expected == "receive window", "{expected}: {:?}", row.caveats);
         let largest = limits.named().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("some");
         assert_eq!(largest.0, expected, "{} of {}: {}", row.startup, row.path, limits.sentence());
     }

@@ -243,6 +243,8 @@ pub struct Direction {
     /// The rate of the sender's own interface, if that is the link or lies before it, and the space of its
     /// queue in the second case.
     interface: Option<(Rate, Bytes)>,
+    /// True if that is slower than the link behind it: it is the bottleneck then, and the wait there counts.
+    slow_interface: bool,
     /// The highest rate that its routers grant to a Quick-Start request.
     grants: Option<Rate>,
 }
@@ -409,7 +411,7 @@ impl Direction {
     fn carry(&mut self, out: &mut [Departure], first: usize) {
         for d in &mut out[first..] {
             let has_link_behind = self.link.is_some();
-            if has_link_behind {
+            if has_link_behind && !self.slow_interface {
                 // The wait that counts is that at the link of the path.
                 d.waited = Span::ZERO;
             }
@@ -428,8 +430,7 @@ impl Direction {
         }
     }
 
-    /// Takes a packet that left the sender's own interface at `now` through policer and link. Its wait is
-    /// then that at the link.
+    /// Takes a packet that left the sender's own interface at `now` through policer and link, whose wait is added.
     #[cold]
     fn pass_link_behind(
         &mut self,
@@ -439,7 +440,7 @@ impl Direction {
     ) -> Result<Instant, Dropped> {
         self.police(now, p)?;
         let Some(link) = &mut self.link else { return Ok(now) };
-        d.waited = link.wait(now);
+        d.waited += link.wait(now);
         let at = link.pass(now, p)?;
         if p.ecn.is_capable() && link.marked() {
             d.ecn = Ecn::Ce;

@@ -149,6 +149,7 @@ impl PathSpec {
             let own = Bottleneck::new(service, queue.build(stream("forward.host-queue")), None);
             forward.bottleneck = Some(Box::new(own));
             forward.interface = Some((*rate, Bytes(queue.most_bytes())));
+            forward.slow_interface = *rate <= self.facts.rate;
         }
         match self.policer {
             Some(p) if p.is_after => behind.push(Element::Policer(Buckets::new(&p.params))),
@@ -238,6 +239,7 @@ impl DirectionSpec {
             duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),
             filters: self.filters,
             interface: self.interface.map(|rate| (rate, Bytes::ZERO)),
+            slow_interface: false,
             grants: self.grants,
         }
     }

@@ -175,8 +175,6 @@ pub struct Counters {
     pub mark_responses: u64,
     /// How often the queue of the host's interface was full.
     pub stalls: u64,
-    /// How often the peer's receive window stopped a burst.
-    pub peer_limited: u64,
     /// Expected ACKs whose effect was compared with that of the general path.
     #[cfg(debug_assertions)]
     pub compared_acks: u64,

@@ -116,7 +116,6 @@ impl<C: Controller + Clone> Sender<C> {
             };
             if sent == 0 {
                 self.limited_by = Limit::Peer;
-                self.counters.peer_limited += 1;
                 break Stop::Segment;
             }
             if self.interface.is_some() {
