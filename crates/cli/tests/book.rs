@@ -87,7 +87,7 @@ fn treatment(command: &str) -> Option<Treatment> {
     // The reader's cgroup; a fleet's statistics are not here.
     let arguments = &arguments.replace("$CG", "/sys/fs/cgroup");
     let changes_system = ["kernel ", "emulate ", "trial pool "].iter().any(|c| arguments.starts_with(c));
-    let on_system = ["--engine kernel", "--engine linux:", "kernel-patch ", " --serve "]
+    let on_system = ["--engine kernel", "--engine linux:", "kernel-patch ", " --serve ", " --interop "]
         .iter()
         .any(|o| arguments.contains(o));
     Some(if changes_system || on_system {

@@ -311,7 +311,7 @@ pub trait Stack {
     /// Runs a scenario once.
     ///
     /// # Errors
-    /// If the run fails. What happens to a transfer is no error.
+    /// If the run fails; [`EngineError::Refused`] leaves the scenario out. What happens to a transfer is no error.
     fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError>;
 
     /// Runs a scenario once with a reference in place of the stack, after [`Self::run`] of the same run: a
@@ -358,14 +358,25 @@ pub fn run_stack(
                 .map_err(failed)?;
         let mut ours = Vec::new();
         references.iter_mut().flatten().for_each(|o| *o = o.only(&INSIDE));
+        let mut refused = None;
         for run in 0..study.runs {
-            ours.push(stack.run(&study, run).map_err(failed)?);
+            match stack.run(&study, run) {
+                Err(EngineError::Refused(why)) => {
+                    refused = Some(why.why);
+                    break;
+                }
+                ran => ours.push(ran.map_err(failed)?),
+            }
             for (i, r) in Reference::ALL.into_iter().enumerate() {
                 if scenario.criteria.iter().any(|c| c.reference.is_some_and(|(_, of)| of == r)) {
                     let live = stack.reference(r, &study, run).map_err(failed)?;
                     references[i][run as usize] = live.or(references[i][run as usize]);
                 }
             }
+        }
+        if let Some(why) = refused {
+            report.left_out.push(LeftOut { scenario: scenario.name.clone(), why });
+            continue;
         }
         let notes = stack.notes(study.runs).into_iter().map(|note| format!("{}, {note}", scenario.name));
         report.notes.extend(notes);

@@ -1,6 +1,6 @@
 //! The report of a few scenarios: it repeats, and a baseline shows what became worse.
 
-use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Watched};
+use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
 use slowstart_study::measured::INVALID;
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};
@@ -314,4 +314,35 @@ fn a_stack_is_judged_by_references_that_ran_in_the_same_place() {
     // A limit that no machine showed is not that of the simulator.
     assert_eq!(verdict(took(0.5), Observed::default()), Verdict::NotObserved);
     assert_eq!(verdict(took(f64::INFINITY), took(0.6)), Verdict::DoesNotMeet);
+}
+
+/// A stack that refuses a scenario says nothing of it, in whatever run it does.
+#[test]
+fn a_stack_that_refuses_a_scenario_leaves_it_out() {
+    struct Refuses;
+    impl Stack for Refuses {
+        fn engine(&self) -> String {
+            "refuses".into()
+        }
+        fn unable(&self, _: &Study) -> Option<String> {
+            None
+        }
+        fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError> {
+            if run < 2 || study.size == Some(1_000_000) {
+                return Ok(Observed::default());
+            }
+            let (engine, why, instead) = ("refuses".into(), "unsupported".to_string(), "sim".into());
+            Err(Refusal { key: "testcase", engine, why, instead }.into())
+        }
+        fn reference(&mut self, _: Reference, _: &Study, _: u32) -> Result<Observed, EngineError> {
+            Ok(Observed::default())
+        }
+        fn notes(&mut self, _: u32) -> Vec<String> {
+            Vec::new()
+        }
+    }
+    let r = run_stack(&few(), &settings(&["mine"]), &mut Refuses, |_| ()).expect("it runs");
+    assert!(r.entries.iter().all(|e| e.scenario == "short-1MB"));
+    let left: Vec<(&str, &str)> = r.left_out.iter().map(|l| (&*l.scenario, &*l.why)).collect();
+    assert_eq!(left, [("overshoot-shallow", "unsupported"), ("random-loss", "unsupported")]);
 }

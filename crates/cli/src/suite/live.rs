@@ -1,12 +1,14 @@
 //! A whole stack in real time: its commands at the two ends of an emulated path.
 #![allow(clippy::disallowed_methods, reason = "a stack runs in real time")]
 
+use super::folder::Folder;
 use super::inside::{Inside, inside, newest};
+use super::interop::{Endpoint, SIMULATOR_PORT, UNPREPARED, UNSUPPORTED};
 use super::stack::Commands;
 use crate::emulate::{end_server, wait_for_listener};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::tell;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use slowstart::units::{Bytes, Span};
@@ -14,7 +16,7 @@ use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, seen};
 use slowstart_linux::{Beside, Check, KERNEL_CONTROLS, KernelError};
 use slowstart_sim::app;
 use slowstart_sim::engine::Direction;
-use slowstart_study::engines::EngineError;
+use slowstart_study::engines::{EngineError, Refusal};
 use slowstart_study::scenario::{CompetingFlow, Study};
 use slowstart_study::stats::median;
 use slowstart_suite::measure::{Measure, Observed};
@@ -22,9 +24,10 @@ use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
 use slowstart_suite::{Report, Suite, SuiteError};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -52,18 +55,27 @@ pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u3
     let mut live = Live {
         commands,
         interrupt: Interrupt::record()?,
-        folder: Folder::create()?,
+        folder: Folder::create("suite")?,
         notes: Vec::new(),
         before: Vec::new(),
         like: None,
         default_control: None,
         logged_control: None,
         paced_by_stamps: None,
+        unsupported: None,
     };
     let report = run_stack(suite, &settings, &mut live, |s| tell(&s.name));
     let mut report = report.map_err(|e| ended(e, live.interrupt.signal()))?;
     let mut notes = vec![
-        format!("A whole stack on the real clock: `{}`, fetched by `{}`.", commands.serve, commands.fetch),
+        commands.endpoint.as_ref().map_or_else(
+            || format!("A whole stack on the real clock: `{}`, fetched by `{}`.", commands.serve, commands.fetch),
+            |e| {
+                format!(
+                    "A whole stack on the real clock: server and client of {}, by the contract of the QUIC interop runner, test case {}.",
+                    e.name, e.testcase
+                )
+            },
+        ),
         "Limits are what the kernel's Reno (`standard`: slow start of RFC 5681) and its CUBIC (`hystart`) do in the same place, run \
          by run, with packets of the stack's size and the bytes that the stack's packets carried, up to 3 % and 2 kB more than the \
          file; what the link does not see of them is the simulator's."
@@ -99,37 +111,6 @@ fn program(line: &str) -> String {
     Path::new(word).file_name().map_or(word.into(), |n| n.to_string_lossy().into_owned())
 }
 
-/// A folder for the files that are served, removed on drop.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> Result<Self> {
-        // The folder of temporary files is everybody's: what has the name already may be a link of another
-        // user.
-        let mut n = 0;
-        loop {
-            let name = format!("slowstart-suite-{}-{n}", std::process::id());
-            let dir = std::env::temp_dir().join(name);
-            match fs::create_dir(&dir) {
-                Ok(()) => return Ok(Self(dir)),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && n < 100 => n += 1,
-                Err(e) => return Err(e).context(dir.display().to_string()),
-            }
-        }
-    }
-
-    /// Makes the file of this size, of zeros; its name is its size.
-    fn file(&self, bytes: u64) -> std::io::Result<()> {
-        File::create(self.0.join(bytes.to_string()))?.set_len(bytes)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 struct Live<'a> {
     commands: &'a Commands,
     interrupt: Interrupt,
@@ -144,6 +125,8 @@ struct Live<'a> {
     logged_control: Option<String>,
     /// Whether the server's device releases packets by their stamps.
     paced_by_stamps: Option<bool>,
+    /// Why the image runs no scenario.
+    unsupported: Option<String>,
 }
 
 /// What a stack sent for a file.
@@ -194,6 +177,9 @@ impl Stack for Live<'_> {
     }
 
     fn unable(&self, study: &Study) -> Option<String> {
+        if self.unsupported.is_some() {
+            return self.unsupported.clone();
+        }
         let knobs = study.profile_label.split(',').skip(1).find(|k| !k.starts_with("ecn="));
         if study.path.proxy().is_some() {
             return Some("the emulated path has no proxy".into());
@@ -248,7 +234,14 @@ impl Stack for Live<'_> {
         self.like = Some(Like::of(&s, size));
         self.before.push(s.before.as_secs_f64());
         let qlog = self.commands.qlog.as_deref().and_then(|dir| newest(dir, began));
-        let inside = qlog.map(|file| inside(&file)).transpose()?.unwrap_or_default();
+        let inside = match qlog.map(|file| inside(&file)).transpose() {
+            // Nobody asked for the log that an image writes.
+            Err(_) if self.commands.endpoint.as_ref().is_some_and(Endpoint::has_own_qlog) => {
+                self.note("the server wrote a qlog that cannot be read.");
+                Inside::default()
+            }
+            inside => inside?.unwrap_or_default(),
+        };
         if let Some((at, Some(window))) = inside.exit.filter(|_| run == 0) {
             self.note(format!(
                 "by its qlog it left slow start after {at:.3} s with a window of {window} bytes."
@@ -369,22 +362,27 @@ impl Live<'_> {
             .stderr(log)
             .env("SLOWSTART_SERVER", SERVER)
             .env("SLOWSTART_SERVER_NS", emulation.server())
-            .env("SLOWSTART_FILES", &self.folder.0)
+            .env("SLOWSTART_FILES", self.folder.path())
             .env("SLOWSTART_SIZE", size.to_string());
         Ok(command)
     }
 
     fn transfer(&mut self, study: &Study, emulation: &Emulation, size: u64) -> Result<Ended, EngineError> {
-        let logs = ["serve.log", "fetch.log"].map(|n| self.folder.0.join(n));
+        let logs = ["serve.log", "fetch.log"].map(|n| self.folder.path().join(n));
         let mut serve = self.command(&self.commands.serve, emulation, size, &logs[0]).map_err(failed)?;
         let mut server = Emulation::spawn(emulation.server(), &mut serve)?;
-        wait_for_listener(&self.commands.serve, &mut server, emulation, &self.interrupt)
-            .map_err(|e| failed(format!("{e:#}: {}", end_of(&logs[0]))))?;
+        if let Err(why) = wait_for_listener(&self.commands.serve, &mut server, emulation, &self.interrupt) {
+            let status = server.try_wait().map_err(failed)?.and_then(|s| s.code());
+            self.refused("server", status, &logs[0])?;
+            return Err(failed(format!("{why:#}: {}", end_of(&logs[0]))));
+        }
         if self.commands.warm_up {
             // At the server's end its address is local: nothing of this passes the path.
             let mut fetch = self.command(&self.commands.fetch, emulation, size, &logs[1]).map_err(failed)?;
+            let _simulator = self.simulator(emulation.server())?;
             let mut client = Emulation::spawn(emulation.server(), &mut fetch)?;
             let status = self.wait(&mut client, study.duration, emulation)?;
+            self.refused("client", status.and_then(|s| s.code()), &logs[1])?;
             if !status.is_some_and(|s| s.success()) {
                 let ended = status.map_or("did not end".into(), |s| format!("ended with {s}"));
                 let why = end_of(&logs[1]);
@@ -393,11 +391,13 @@ impl Live<'_> {
         }
         let beside = self.beside(study, emulation)?;
         let mut fetch = self.command(&self.commands.fetch, emulation, size, &logs[1]).map_err(failed)?;
+        let _simulator = self.simulator(emulation.client())?;
         let mut client = Emulation::spawn(emulation.client(), &mut fetch)?;
         let status = self.wait(&mut client, study.duration, emulation)?;
         let flows = beside.iter().map(|b| b.flows).collect();
         drop(beside);
         end_server(&mut server).map_err(|e| failed(e.to_string()))?;
+        self.refused("client", status.and_then(|s| s.code()), &logs[1])?;
         match status.map(|s| (s, s.code())) {
             Some((_, Some(126 | 127))) => {
                 Err(failed(format!("--fetch {:?}: cannot run: {}", self.commands.fetch, end_of(&logs[1]))))
@@ -408,6 +408,38 @@ impl Live<'_> {
             }
             Some(_) => Ok(Ended { fetch: Fetch::Done, beside: flows }),
             None => Ok(Ended { fetch: Fetch::Unfinished, beside: flows }),
+        }
+    }
+
+    /// Where the clients of images wait for the runner's simulator, they find one in this namespace.
+    fn simulator(&self, ns: &str) -> Result<Option<TcpListener>, EngineError> {
+        if self.commands.endpoint.is_none() {
+            return Ok(None);
+        }
+        let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, SIMULATOR_PORT));
+        let listener = Emulation::in_namespace(ns, || Ok(listen()))?;
+        listener.map(Some).map_err(failed)
+    }
+
+    /// What the status of an end of an image means besides success and failure.
+    fn refused(&mut self, end: &str, status: Option<i32>, log: &Path) -> Result<(), EngineError> {
+        let Some(endpoint) = &self.commands.endpoint else { return Ok(()) };
+        match status {
+            Some(UNPREPARED) => Err(failed(format!(
+                "--interop: the root of {} cannot be prepared: {}",
+                endpoint.name,
+                end_of(log)
+            ))),
+            Some(UNSUPPORTED) => {
+                let why = format!(
+                    "unsupported: the {end} of {} does not have the test case {} (status {UNSUPPORTED})",
+                    endpoint.name, endpoint.testcase
+                );
+                self.unsupported = Some(why.clone());
+                let (key, instead) = ("testcase", "sim".into());
+                Err(Refusal { key, engine: endpoint.name.clone(), why, instead }.into())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -487,7 +519,8 @@ fn observed(study: &Study, s: &Seen, done: bool, size: u64, inside: &Inside) -> 
     all.set(Measure::PeakFlight, inside.peak_inflight.map(in_bdp));
     let lost = |until: f64| {
         let those = s.drops.iter().filter(|(at, _)| at.as_secs_f64() < until);
-        those.map(|(_, bytes)| f64::from(*bytes)).sum::<f64>() / FULL
+        // A sum of floats that has no terms is -0.
+        those.map(|(_, bytes)| u64::from(*bytes)).sum::<u64>() as f64 / FULL
     };
     all.set(Measure::Lost, Some(lost(f64::INFINITY)));
     all.set(Measure::QueueDelay, Some(s.queue_delay.as_secs_f64()));

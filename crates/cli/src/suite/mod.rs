@@ -2,7 +2,11 @@
 
 mod draft;
 #[cfg(feature = "kernel")]
+mod folder;
+#[cfg(feature = "kernel")]
 mod inside;
+#[cfg(feature = "kernel")]
+mod interop;
 #[cfg(feature = "kernel")]
 mod live;
 mod screen;

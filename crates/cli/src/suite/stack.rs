@@ -1,13 +1,18 @@
-//! `slowstart suite run --serve COMMAND --fetch COMMAND`: a whole stack, as it is, over the paths of a suite.
+//! `slowstart suite run --serve COMMAND --fetch COMMAND`, or `--interop IMAGE`: a whole stack, as it is, over the paths of a
+//! suite.
+
+#[cfg(feature = "kernel")]
+use super::interop::Endpoint;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 #[cfg(not(feature = "kernel"))]
 use slowstart_suite::{Report, Suite};
 use std::path::PathBuf;
 
-/// A stack by its commands.
+/// A stack by its commands, or by an image that has both.
 #[derive(Args, Clone, Default)]
+#[command(group(ArgGroup::new("whole").args(["serve", "interop"])))]
 #[allow(clippy::doc_markdown, reason = "help is no markdown")]
 pub(super) struct StackArgs {
     /// A shell command that serves the files of $SLOWSTART_FILES at the server's end of the path
@@ -16,27 +21,34 @@ pub(super) struct StackArgs {
     /// A shell command that fetches the file $SLOWSTART_SIZE from $SLOWSTART_SERVER at the client's end
     #[arg(long, value_name = "COMMAND", requires = "serve")]
     fetch: Option<String>,
-    /// The stack's name in the report [default: the program of --serve]
-    #[arg(long, value_name = "NAME", requires = "serve")]
+    /// An image by the container contract of the QUIC interop runner, or the folder of its unpacked root: its server and its
+    /// client, in place of two commands
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["serve", "startup", "avoidance", "engine"])]
+    interop: Option<String>,
+    /// The runner's test case that both ends of the image are asked for
+    #[arg(long, value_name = "NAME", requires = "interop", default_value = "transfer")]
+    testcase: String,
+    /// The stack's name in the report [default: the program of --serve, or the image]
+    #[arg(long, value_name = "NAME", requires = "whole")]
     name: Option<String>,
     /// Its version, for the report
-    #[arg(long, value_name = "VERSION", requires = "serve")]
+    #[arg(long, value_name = "VERSION", requires = "whole")]
     stack_version: Option<String>,
     /// Its congestion control, for the report [default: what its qlog states]
-    #[arg(long, value_name = "NAME", requires = "serve")]
+    #[arg(long, value_name = "NAME", requires = "whole")]
     congestion_control: Option<String>,
     /// Fetch once before each run, at the server's own address and not over the path: so that a server that compiles or
     /// fills caches at first is judged warm
-    #[arg(long, requires = "serve")]
+    #[arg(long, requires = "whole")]
     warm_up: bool,
     /// The folder to which the server writes qlog: exit, window and the most in flight come from there, and
     /// are else not observed
-    #[arg(long, value_name = "DIR", requires = "serve")]
+    #[arg(long, value_name = "DIR", requires = "whole")]
     qlog: Option<PathBuf>,
 }
 
 /// The commands of a stack.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[cfg_attr(not(feature = "kernel"), expect(dead_code, reason = "only the emulator reads the others"))]
 pub(super) struct Commands {
     pub(super) serve: String,
@@ -46,15 +58,21 @@ pub(super) struct Commands {
     pub(super) version: Option<String>,
     pub(super) control: Option<String>,
     pub(super) warm_up: bool,
+    /// The image whose they are.
+    #[cfg(feature = "kernel")]
+    pub(super) endpoint: Option<Endpoint>,
 }
 
 impl StackArgs {
     /// The options that have a value, with it, as they were given.
     pub(super) fn options(&self) -> Vec<(&'static str, String)> {
         let qlog = self.qlog.as_ref().map(|dir| dir.display().to_string());
+        let testcase = self.interop.is_some().then(|| self.testcase.clone());
         let all = [
             ("--serve", &self.serve),
             ("--fetch", &self.fetch),
+            ("--interop", &self.interop),
+            ("--testcase", &testcase),
             ("--name", &self.name),
             ("--stack-version", &self.stack_version),
             ("--congestion-control", &self.congestion_control),
@@ -70,10 +88,13 @@ impl StackArgs {
 
     /// The commands, if they were given.
     pub(super) fn of(&self) -> Result<Option<Commands>> {
-        let (Some(serve), Some(fetch)) = (&self.serve, &self.fetch) else { return Ok(None) };
         if let Some(dir) = self.qlog.as_ref().filter(|dir| !dir.is_dir()) {
             bail!("--qlog: found {}, expected a folder", dir.display());
         }
+        if let Some(image) = &self.interop {
+            return self.of_image(image).map(Some);
+        }
+        let (Some(serve), Some(fetch)) = (&self.serve, &self.fetch) else { return Ok(None) };
         Ok(Some(Commands {
             serve: serve.clone(),
             fetch: fetch.clone(),
@@ -82,7 +103,33 @@ impl StackArgs {
             version: self.stack_version.clone(),
             control: self.congestion_control.clone(),
             warm_up: self.warm_up,
+            #[cfg(feature = "kernel")]
+            endpoint: None,
         }))
+    }
+
+    /// The commands of an image.
+    #[cfg(feature = "kernel")]
+    fn of_image(&self, image: &str) -> Result<Commands> {
+        let endpoint = Endpoint::open(image, &self.testcase, self.qlog.as_deref())?;
+        Ok(Commands {
+            serve: endpoint.command("server")?,
+            fetch: endpoint.command("client")?,
+            qlog: Some(endpoint.qlog.clone()),
+            name: self.name.clone().or_else(|| Some(endpoint.name.clone())),
+            version: self.stack_version.clone().or_else(|| endpoint.id.clone()),
+            control: self.congestion_control.clone(),
+            warm_up: self.warm_up,
+            endpoint: Some(endpoint),
+        })
+    }
+
+    #[cfg(not(feature = "kernel"))]
+    fn of_image(&self, image: &str) -> Result<Commands> {
+        bail!(
+            "--interop {image} --testcase {}: built without the emulator; `make kernel` builds with it",
+            self.testcase
+        )
     }
 }
 
