@@ -13,7 +13,7 @@ use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::Watched;
 use slowstart_study::explain::{Told, fixed};
 use slowstart_study::run::Job;
-use slowstart_study::scenario::StudyText;
+use slowstart_study::scenario::{StudyError, StudyText};
 use slowstart_study::words::number;
 
 /// Explain one run of one startup: what it saw, what it did, why it exited, and what that cost
@@ -53,6 +53,15 @@ impl Explain {
         };
         let engine = self.engine.of(&text)?;
         let study = engine.study(&text, None)?;
+        if study.connections > 1 {
+            return Err(StudyError::Value {
+                key: "app".into(),
+                found: text.app.unwrap_or_default(),
+                hint: String::new(),
+                expected: "one connection: this tells of one".into(),
+            }
+            .into());
+        }
         let interrupt = interrupt_of(&*engine)?;
         let stop = || interrupt.signal().is_some();
         let watched = Watched { sampling: Sampling::EachAck, internals: true, stop: &stop };

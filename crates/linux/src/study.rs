@@ -376,6 +376,7 @@ fn outcome(
         completed: recording.completed.map(since),
         milestones: recording.milestones.map(|at| at.map(since)),
         objects: None,
+        connections: Vec::new(),
         others: None,
         cost: Cost { packets: data().count() as u64, events: recording.flows.len() as u64 },
         closed: None,

@@ -60,7 +60,10 @@ fn shortest(study: &Study) -> Option<StudyText> {
         duration: if study.size.is_none() { Some(written(study.duration)) } else { None },
         profile,
         set,
-        app: Some(app_name(study.app).to_string()),
+        app: Some(match study.connections {
+            1 => app_name(study.app).to_string(),
+            n => format!("connections:{n}"),
+        }),
         against: study.against.chunk_by(|a, b| a.drawn && same(a, b)).map(flows).collect(),
         remember: Some(if study.remember { "on" } else { "off" }.to_string()),
         runs: Some(study.runs),

@@ -7,7 +7,6 @@
 use crate::record::Trace;
 use crate::run::{Job, Outcome, in_order};
 use crate::scenario::{Contender, Study, StudyError, StudyText};
-use slowstart_sim::app;
 use slowstart_sim::engine::Sampling;
 use std::fmt::Debug;
 use std::path::Path;
@@ -216,7 +215,7 @@ pub trait Engine: Debug + Send + Sync {
     /// The first part that it lacks.
     fn check(&self, study: &Study) -> Result<(), Refusal> {
         let asked = [
-            (Part::App, !matches!(study.app, app::Kind::Bulk { .. })),
+            (Part::App, !study.is_one_bulk()),
             (Part::Against, !study.against.is_empty()),
             (Part::Proxy, study.path.proxy().is_some()),
         ];

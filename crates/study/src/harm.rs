@@ -37,8 +37,8 @@ pub fn unable(engine: &str, study: &Study) -> Option<&'static str> {
         Some("the proxy of this path carries one connection")
     } else if !study.against.is_empty() {
         Some("--against has other flows already")
-    } else if !matches!(study.app, app::Kind::Bulk { .. }) {
-        Some("it is measured with a bulk transfer")
+    } else if !study.is_one_bulk() {
+        Some("it is measured with a bulk transfer over one connection")
     } else {
         None
     }

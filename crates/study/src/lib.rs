@@ -30,6 +30,7 @@ pub mod axis;
 pub mod cells;
 pub mod chosen;
 pub mod columns;
+mod connections;
 pub mod decision;
 pub mod diff;
 pub mod engines;

@@ -140,6 +140,13 @@ impl LostBy {
         Self::new(counts)
     }
 
+    /// The counts of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let (a, b) = (self.counts(), other.counts());
+        Self::new(std::array::from_fn(|i| a[i].1 + b[i].1))
+    }
+
     /// The mean counts of several runs, by the cause's words; empty for none.
     pub fn mean(all: &[Self]) -> Vec<(&'static str, f64)> {
         let Some(first) = all.first() else { return Vec::new() };

@@ -5,7 +5,8 @@
 //! or what did not happen where the field says so.
 
 use crate::record::{
-    Class, Cost, ExitRow, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Param, Row, SCHEMA,
+    Class, Connection, Cost, ExitRow, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Param, Row,
+    SCHEMA,
 };
 use crate::scenario::{Contender, Study};
 use slowstart::control::Exited;
@@ -115,6 +116,19 @@ impl MeasuredExit {
     }
 }
 
+impl From<MeasuredExit> for ExitRow {
+    fn from(e: MeasuredExit) -> Self {
+        Self {
+            reason: e.reason.to_string(),
+            time_s: e.detected.as_secs_f64(),
+            left_s: e.left.as_secs_f64(),
+            detected_cwnd_bytes: e.detected_cwnd.0,
+            cwnd_bytes: e.after.0,
+            inflight_bytes: e.inflight.0,
+        }
+    }
+}
+
 /// When a startup saw its reason to end, on any clock, and whether that reason was congestion.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Ended<T> {
@@ -205,6 +219,8 @@ pub struct Measured {
     pub milestones: [Option<Span>; MILESTONES.len()],
     /// The objects of a browser.
     pub objects: Option<Objects>,
+    /// The connections of a transfer that has several.
+    pub connections: Vec<Connection>,
     /// The effect on the flows that were there before.
     pub others: Option<Others>,
     /// The work of the run.
@@ -221,6 +237,11 @@ impl Measured {
     /// Payload that fills the path without a queue, bytes.
     pub fn bdp(&self) -> u64 {
         self.facts.rate.over(self.base_rtt).scale(self.packet.payload, self.packet.wire).0
+    }
+
+    /// What the receiver's application got, over the time to completion or the end, bit/s.
+    pub fn goodput(&self) -> u64 {
+        Rate::new(Bytes(self.delivered), self.completed.unwrap_or(self.lasted)).map_or(0, |r| r.0)
     }
 
     /// The class of the exit.
@@ -288,14 +309,7 @@ impl Row {
             bdp_bytes: m.bdp(),
             buffer_bytes: m.facts.buffer.map(|b| b.0),
             drawn: m.drawn.clone(),
-            exit: m.exit.map(|e| ExitRow {
-                reason: e.reason.to_string(),
-                time_s: e.detected.as_secs_f64(),
-                left_s: e.left.as_secs_f64(),
-                detected_cwnd_bytes: e.detected_cwnd.0,
-                cwnd_bytes: e.after.0,
-                inflight_bytes: e.inflight.0,
-            }),
+            exit: m.exit.map(ExitRow::from),
             class: m.class(),
             class_by_heuristic: m.class_by_heuristic,
             capacity_time_s: seconds(m.capacity),
@@ -311,7 +325,7 @@ impl Row {
             retransmitted_packets: m.retransmitted,
             timeouts: m.timeouts,
             limits: m.limits,
-            goodput_bps: Rate::new(Bytes(m.delivered), m.completed.unwrap_or(m.lasted)).map_or(0, |r| r.0),
+            goodput_bps: m.goodput(),
             completion_s: seconds(m.completed),
             time_to_bytes_s: MILESTONES
                 .iter()
@@ -319,6 +333,7 @@ impl Row {
                 .map(|(b, at)| (b.to_string(), seconds(at)))
                 .collect(),
             objects: m.objects.clone(),
+            connections: m.connections.clone(),
             others: m.others.clone(),
             cost: m.cost,
             caveats: m.caveats(identity.size_bytes.is_some()),
@@ -364,6 +379,7 @@ mod tests {
             completed: None,
             milestones: [None; MILESTONES.len()],
             objects: None,
+            connections: Vec::new(),
             others: None,
             cost: Cost::default(),
             closed: None,

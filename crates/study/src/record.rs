@@ -204,6 +204,24 @@ pub struct Objects {
     pub p95_s: f64,
 }
 
+/// One of several connections that carry a transfer together. Times are since the transfer began.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// The end of its startup; null if it did not end.
+    pub exit: Option<ExitRow>,
+    /// The class of that: capacity is what the path holds of all connections together.
+    pub class: Class,
+    /// Bytes that it delivered, over the time from the start of the transfer to its own completion or the end.
+    pub goodput_bps: u64,
+    /// When the receiver had its part.
+    pub completion_s: Option<f64>,
+    /// Data packets dropped of those sent before its startup ended.
+    pub startup_lost_packets: Option<u64>,
+    /// Data packets the network dropped.
+    pub lost_packets: Option<u64>,
+}
+
 /// The work of a run.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -314,6 +332,10 @@ pub struct Row {
     /// The objects of a browser; absent for other applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<Objects>,
+    /// The connections of a transfer that has several, whose exit and class are then those of the one that left
+    /// first; absent for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
     /// Its effect on others.
     pub others: Option<Others>,
     /// The work of the run.

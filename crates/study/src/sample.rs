@@ -52,6 +52,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         completion_s: Some(completion),
         time_to_bytes_s: [("1000000".into(), Some(0.9)), ("10000000".into(), Some(completion))].into(),
         objects: None,
+        connections: Vec::new(),
         others: None,
         cost: Cost::default(),
         caveats: vec![],

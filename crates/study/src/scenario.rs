@@ -101,6 +101,8 @@ pub struct Study {
     pub profile_label: String,
     /// What the application does.
     pub app: app::Kind,
+    /// Number of connections that carry the transfer, 1 at least; above 1 only a bulk one.
+    pub connections: u32,
     /// Bytes to transfer, if the transfer has a size.
     pub size: Option<u64>,
     /// The longest time to observe.
@@ -272,6 +274,16 @@ pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
         .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
 }
 
+/// The most connections of a transfer.
+const MOST_CONNECTIONS: u32 = 100;
+/// What the application of several looks like.
+const CONNECTIONS: &str = "a transfer over 1 to 100 connections, such as connections:10";
+
+fn connections(text: &str) -> Option<u32> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|n| digits && (1..=MOST_CONNECTIONS).contains(n))
+}
+
 /// The most flows that one entry of `against` may stand for.
 const MOST_FLOWS: usize = 1000;
 
@@ -350,6 +362,11 @@ fn time_text(t: Span) -> String {
 }
 
 impl Study {
+    /// True if its application is a bulk transfer over one connection.
+    pub const fn is_one_bulk(&self) -> bool {
+        matches!(self.app, app::Kind::Bulk { .. }) && self.connections == 1
+    }
+
     /// Reads a study for the simulator from a TOML file.
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let text = StudyText::load(file)?;
@@ -418,7 +435,14 @@ impl Study {
                 "size or duration, not both",
             ));
         }
-        let app = text.app.as_deref().unwrap_or("bulk");
+        let written = text.app.as_deref().unwrap_or("bulk");
+        let (app, connections) = match written.strip_prefix("connections:") {
+            Some(n) => ("bulk", connections(n).ok_or_else(|| bad("app", written, CONNECTIONS))?),
+            None => (written, 1),
+        };
+        if let Some(size) = size.filter(|size| *size < connections.into()) {
+            return Err(bad("size", &size.to_string(), "a byte for each connection"));
+        }
         let facts = path.facts();
         let mut pauses = Span::ZERO;
         let (app, size) = match app {
@@ -452,7 +476,7 @@ impl Study {
             other => {
                 let Some(bursts) = app::Bursts::parse(other) else {
                     let expected = format!(
-                        "one of bulk, web, video, browser, writes:500kB@1Mbit,2s,10MB, or {}",
+                        "one of bulk, connections:10, web, video, browser, writes:500kB@1Mbit,2s,10MB, or {}",
                         app::Bursts::EXPECTED
                     );
                     return Err(named("app", other, &["bulk", "web", "video", "browser"], expected));
@@ -468,7 +492,7 @@ impl Study {
         let against: Vec<Vec<CompetingFlow>> =
             text.against.iter().map(|a| competing_flows(a)).collect::<Result<_, _>>()?;
         let before = against.iter().flatten().map(|b| b.before).max().unwrap_or(Span::ZERO);
-        let flows = 1 + against.iter().map(|b| b.len() as u64).sum::<u64>();
+        let flows = u64::from(connections) + against.iter().map(|b| b.len() as u64).sum::<u64>();
         let longest = (MOST_OBSERVED / flows - before).min(LONGEST_DURATION);
         let too_long = |key: &str, found: &str| {
             let expected = format!(
@@ -506,7 +530,7 @@ impl Study {
             if let Some(other) = text.against.first() {
                 return Err(bad("against", other, "a path without a proxy: this one carries one connection"));
             }
-            if !matches!(app, app::Kind::Bulk { .. }) {
+            if !matches!(app, app::Kind::Bulk { .. }) || connections > 1 {
                 let app = text.app.as_deref().unwrap_or_default();
                 return Err(bad("app", app, "bulk: the proxy of this path forwards one transfer"));
             }
@@ -527,6 +551,7 @@ impl Study {
             profile,
             profile_label,
             app,
+            connections,
             size,
             duration,
             against: against.concat(),

@@ -1,5 +1,6 @@
 //! The simulator as an engine, and what it observed of a flow: exit, class, losses and times.
 
+use crate::connections;
 use crate::engines::{self, Capture, EngineError, Lack, Part, Watched};
 use crate::measured::{Ended, Identity, Measured, MeasuredExit, PacketSize, SIMULATOR, class};
 use crate::record::{Class, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Row, Trace};
@@ -10,6 +11,7 @@ use slowstart::control::Controller;
 use slowstart::registry;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::PathMemory;
+use slowstart_sim::app;
 use slowstart_sim::engine::{BIN, Direction, Engine, Flow, FlowSpec, Proxied, Sampling, Truth};
 use slowstart_sim::random::{self, Stream};
 use slowstart_sim::tcp::ecn::Feedback;
@@ -167,6 +169,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         completed: t.completed.map(since),
         milestones: t.milestones.map(|at| at.map(since)),
         objects: objects(f),
+        connections: Vec::new(),
         others: others(engine, flow),
         cost: engine.cost.into(),
         closed: None,
@@ -196,7 +199,16 @@ impl Study {
             recorded,
             impact_from: None,
         };
-        let mut flows = vec![flow(contender, start, Direction::Download, self.app, true)];
+        let part = |i: u64| match self.app {
+            app::Kind::Bulk { size: Some(size) } => {
+                let n = u64::from(self.connections);
+                app::Kind::Bulk { size: Some(size / n + u64::from(i < size % n)) }
+            }
+            other => other,
+        };
+        let own = 0..u64::from(self.connections);
+        let mut flows: Vec<FlowSpec> =
+            own.map(|i| flow(contender, start, Direction::Download, part(i), true)).collect();
         let mut arrivals = Stream::named(seed, "against");
         for b in &self.against {
             let mut begins = start - b.before + b.after;
@@ -246,7 +258,10 @@ impl Study {
         let seed = self.run_seed(job.run);
         let mut flows = self.flows(&self.contenders[job.contender], seed);
         let end = flows[0].start + self.duration;
-        flows[0].remembered = self.memory(&flows[0], seed);
+        let remembered = self.memory(&flows[0], seed);
+        for flow in &mut flows[..self.connections as usize] {
+            flow.remembered = remembered;
+        }
         flows.extend(others);
         (Engine::new(self.path.build(seed), flows, seed, sampling, gauges), end)
     }
@@ -264,6 +279,8 @@ impl Study {
     fn execute(&self, job: Job, sampling: Sampling, gauges: bool, capture: bool) -> Outcome {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
+        let own = self.connections as usize;
+        let mut milestones = None;
         let mut engine = if let Some(proxy) = self.path.proxy() {
             let flow = self.flows(contender, seed).swap_remove(0);
             let end = flow.start + self.duration;
@@ -274,10 +291,20 @@ impl Study {
             if capture {
                 engine.start_capture();
             }
-            engine.complete(end);
+            if own > 1 {
+                let start = self.start();
+                milestones =
+                    Some(connections::complete(&mut engine, own, end).map(|at| at.map(|at| at.since(start))));
+            } else {
+                engine.complete(end);
+            }
             engine
         };
-        let measured = measured(self, &engine, 0);
+        let mut measured = measured(self, &engine, 0);
+        if let Some(milestones) = milestones {
+            let each: Vec<Measured> = (0..own).map(|flow| self::measured(self, &engine, flow)).collect();
+            measured = connections::together(&each, milestones).unwrap_or(measured);
+        }
         let row = Row::new(Identity::new(SIMULATOR, self, contender, job.run, seed), &measured);
         let packets = engine.take_capture();
         Outcome { job, row, trace: Trace { packets, ..engine.trace.into() }, measured }

@@ -1,7 +1,7 @@
 //! Browsers, and several other flows that arrive at random.
 
 use slowstart_sim::engine::Sampling;
-use slowstart_study::record::Row;
+use slowstart_study::record::{Connection, Row};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
 
@@ -67,7 +67,7 @@ fn mistakes_are_named() {
     let error = |app, against: &[&str]| study(app, against).map(|_| ()).expect_err("a mistake");
     assert_eq!(
         error("browsr", &[]),
-        "app: found \"browsr\" (did you mean \"browser\"?), expected one of bulk, web, video, browser, writes:500kB@1Mbit,2s,10MB, or sizes with pauses between them, 2 to 8 sizes and pauses of up to an hour, such as 5MB,2s,5MB"
+        "app: found \"browsr\" (did you mean \"browser\"?), expected one of bulk, connections:10, web, video, browser, writes:500kB@1Mbit,2s,10MB, or sizes with pauses between them, 2 to 8 sizes and pauses of up to an hour, such as 5MB,2s,5MB"
     );
     for flows in ["web*0@-1s", "web*@-1s", "web*+3@-1s", "web*1001@-1s", "web*x@-1s"] {
         let message = format!(
@@ -77,4 +77,65 @@ fn mistakes_are_named() {
     }
     assert!(error("bulk", &["video*2@-1s/up"]).contains("expected a video client without /up"));
     assert!(error("bulk", &["wbe*2@-1s"]).contains("a startup: one of"));
+}
+
+fn transfer(app: &str, size: &str) -> Result<Study, String> {
+    let text = StudyText {
+        path: "rate=20Mbit rtt=40ms queue=1bdp".into(),
+        startups: vec!["hystart".into()],
+        app: Some(app.into()),
+        size: Some(size.into()),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    Study::check(&text, None).map_err(|e| e.to_string())
+}
+
+/// Ten connections are one transfer: its figures are those of all, and each has an exit of its own.
+#[test]
+fn several_connections_are_one_transfer() {
+    let several = row(&transfer("connections:10", "10000003B").expect("a study"), 0);
+    let each = &several.connections;
+    assert_eq!(each.len(), 10);
+    let last = each.iter().map(|c| c.completion_s.expect("it completes")).fold(0.0, f64::max);
+    assert_eq!(several.completion_s, Some(last));
+    let bits = 8.0 * 10_000_003.0;
+    assert!((several.goodput_bps as f64 - bits / last).abs() < 1.0);
+    let sum = |of: fn(&Connection) -> Option<u64>| each.iter().map(of).sum::<Option<u64>>();
+    assert_eq!(several.lost_packets, sum(|c| c.lost_packets));
+    assert_eq!(several.startup_lost_packets, sum(|c| c.startup_lost_packets));
+    assert_eq!(
+        several.lost_by.expect("it is observed").queue_full,
+        several.lost_packets.expect("it is observed")
+    );
+    let exits: Vec<f64> = each.iter().filter_map(|c| Some(c.exit.as_ref()?.time_s)).collect();
+    let first = exits.iter().copied().fold(f64::MAX, f64::min);
+    assert_eq!(several.exit.as_ref().map(|e| e.time_s), Some(first));
+    let leader = each.iter().find(|c| c.exit.as_ref().is_some_and(|e| e.time_s <= first)).expect("one leads");
+    assert_eq!(several.class, leader.class);
+    // 1 MB of all is there before 1 MB of any would be, and a link of 20 Mbit/s needs 0.4 s for it.
+    let megabyte = several.time_to_bytes_s["1000000"].expect("it has that much");
+    let one = row(&transfer("bulk", "10000003B").expect("a study"), 0);
+    let alone = one.time_to_bytes_s["1000000"].expect("it has that much");
+    assert!((0.4..alone).contains(&megabyte), "{megabyte} s, alone {alone} s");
+    assert_eq!((several.limits, several.peak_inflight_bytes), (None, None));
+    assert_eq!(row(&transfer("connections:1", "10000003B").expect("a study"), 0), one);
+    let samples = transfer("connections:3", "3MB").expect("a study");
+    let outcome = samples.run(Job { contender: 0, run: 0 }, Sampling::EachAck, false);
+    assert!((0..3).all(|flow| outcome.trace.samples.iter().any(|s| s.flow == flow)));
+}
+
+#[test]
+fn wrong_numbers_of_connections_are_refused() {
+    for (app, size, says) in [
+        ("connections:0", "1MB", "expected a transfer over 1 to 100 connections"),
+        ("connections:101", "1MB", "expected a transfer over 1 to 100 connections"),
+        ("connections:", "1MB", "expected a transfer over"),
+        ("connections:+3", "1MB", "expected a transfer over"),
+        ("connections:10", "9B", "a byte for each connection"),
+        ("connection:10", "1MB", "one of bulk, connections:10,"),
+    ] {
+        let why = transfer(app, size).expect_err(app);
+        assert!(why.contains(says), "{app} {size}: {why}");
+    }
 }

@@ -6,7 +6,6 @@ use crate::kernel;
 use crate::order::{Answer, Description, Order, Transfer};
 use crate::outcome::outcome;
 use slowstart::units::Span;
-use slowstart_sim::app;
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::ecn::EcnRule;
@@ -266,7 +265,7 @@ impl Engine for Linux {
 
     fn check(&self, study: &Study) -> Result<(), Refusal> {
         let parts = [
-            (Part::App, !matches!(study.app, app::Kind::Bulk { .. })),
+            (Part::App, !study.is_one_bulk()),
             (Part::Against, !study.against.is_empty()),
             (Part::Proxy, study.path.proxy().is_some()),
         ];

@@ -130,6 +130,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         completed: r.completed.map(Span),
         milestones: r.milestones.map(|at| at.map(Span)),
         objects: None,
+        connections: Vec::new(),
         others: None,
         cost: Cost { packets: r.data, events: r.acks + r.arrived },
         closed: None,

@@ -184,7 +184,7 @@ impl Stack for Live<'_> {
         if study.path.proxy().is_some() {
             return Some("the emulated path has no proxy".into());
         }
-        if !matches!(study.app, app::Kind::Bulk { .. }) || study.size.is_none() {
+        if !study.is_one_bulk() || study.size.is_none() {
             return Some("the stack fetches one file".into());
         }
         if let Some(knob) = knobs {

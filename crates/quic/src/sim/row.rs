@@ -68,6 +68,7 @@ pub(super) fn measured(
         completed: o.completed.map(since),
         milestones: o.milestones.map(|at| at.map(since)),
         objects: None,
+        connections: Vec::new(),
         others: None,
         cost: Cost { packets: o.data_packets, events: o.steps },
         closed: None,

@@ -223,7 +223,7 @@ keys! {
     duration: Option<String>, "duration" "DURATION", default "",
         "Observe a transfer without end for this time, such as 30s; not together with a size";
     app: Option<String>, "app" "APP", default "bulk",
-        "Application: bulk, web, video, browser, bursts with pauses such as 5MB,2s,5MB, or writes by a schedule such as writes:500kB@1Mbit,2s,10MB";
+        "Application: bulk, connections:10 (a bulk transfer over ten), web, video, browser, bursts with pauses such as 5MB,2s,5MB, or writes by a schedule such as writes:500kB@1Mbit,2s,10MB";
     against: Vec<String>, "against" "FLOWS", default "",
         "Flows that share the path, as name@start or name@start/up: cubic@-10s starts 10 s before the studied flow, search@2s/up starts 2 s after it and uploads";
     remember: Option<String>, "remember" "on|off", default "on",
