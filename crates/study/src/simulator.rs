@@ -109,6 +109,11 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<Str
                 .to_string(),
         );
     }
+    if let Some(limit) = study.path.limit_of_netem() {
+        all.push(format!(
+            "netem's limit of {limit} packets bounds the rate of the path, since it counts those on the delay line"
+        ));
+    }
     if f.ends[f.sender()].syn_losses() > 0 {
         all.push("a handshake packet was lost".to_string());
     }

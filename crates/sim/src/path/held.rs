@@ -77,3 +77,29 @@ impl<T: Clone> Held<T> {
         self.len() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::{Kind, PathSpec};
+
+    /// A packet that netem doubles is handed over twice, and its place is free afterwards.
+    #[test]
+    fn a_copy_is_handed_over_twice() {
+        let line = "rate=10Mbit queue=infinite netem=delay 5ms 2ms duplicate 100%";
+        let mut way = PathSpec::load(line, None).expect("a path").build(1).forward;
+        let (mut held, mut out) = (Held::default(), Vec::new());
+        for i in 0..20 {
+            let info = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
+            held.send(&mut way, Instant(i * 1_000_000), &info, i, &mut out);
+        }
+        while let Some(at) = way.next() {
+            held.serve(&mut way, at, &mut out);
+        }
+        let mut arrived: Vec<u64> =
+            out.iter().filter(|(_, d)| d.outcome.is_ok()).map(|(packet, _)| *packet).collect();
+        arrived.sort_unstable();
+        assert!(arrived.iter().copied().eq((0..20).flat_map(|i| [i, i])), "{arrived:?}");
+        assert!(held.is_empty());
+    }
+}

@@ -215,6 +215,12 @@ impl PathSpec {
         self.default_jitter
     }
 
+    /// The limit in packets of a netem that bounds the rate of the path, since what is on its delay line counts;
+    /// `None` if something else does.
+    pub fn limit_of_netem(&self) -> Option<usize> {
+        self.forward.netem.as_ref()?.bounds(self.facts.rate)
+    }
+
     /// The slots in which ACKs come: the time between two of them; `None` if ACKs do not wait for one.
     pub const fn ack_slot(&self) -> Option<Span> {
         self.back.aggregate

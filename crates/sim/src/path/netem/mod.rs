@@ -11,7 +11,7 @@ mod tables;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use slowstart::units::{Bytes, Instant, Rate, Span, mul_div};
+use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span, mul_div};
 
 use super::queue::Packet;
 use super::spec::PACKET;
@@ -37,14 +37,19 @@ impl Spec {
     /// The rate of full IP packets that it lets through, in bits of them: its own rate, or what its limit lets
     /// be on its delay line; none if it has neither.
     pub(super) fn rate(&self) -> Option<Rate> {
-        const SECOND: u64 = 1_000_000_000;
         let full = Packet { bytes: PACKET.0 as u32, ..Packet::default() };
-        let times = self.time_of(full.frame()).map(|time| (1, time));
-        let held = (self.latency > 0).then_some((self.limit as u64, self.latency));
-        let rate = |(packets, time): (u64, u64)| {
-            Rate(mul_div(packets * PACKET.0 * 8, SECOND, time.max(1)).min(super::spec::UNLIMITED.0))
-        };
-        times.into_iter().chain(held).map(rate).min()
+        let paced = self.time_of(full.frame()).map(|time| rate_of(1, time));
+        paced.into_iter().chain(self.rate_by_limit()).min()
+    }
+
+    /// What its limit lets be on its delay line, as a rate; none if it does not delay.
+    fn rate_by_limit(&self) -> Option<Rate> {
+        (self.latency > 0).then(|| rate_of(self.limit as u64, self.latency))
+    }
+
+    /// Its limit in packets, if that is what bounds the rate of a path to this.
+    pub(super) fn bounds(&self, rate: Rate) -> Option<usize> {
+        (self.rate_by_limit() == Some(rate)).then_some(self.limit)
     }
 
     /// The bytes of full packets that may wait in it beside those on its delay line.
@@ -75,6 +80,11 @@ impl Spec {
         };
         Some((u128::from(bytes) * 1_000_000_000 / u128::from(pace.bytes_per_s)) as u64)
     }
+}
+
+/// The rate of full IP packets of which so many leave in a time, in nanoseconds.
+fn rate_of(packets: u64, time: u64) -> Rate {
+    Rate(mul_div(packets * PACKET.0 * 8, NS_PER_S, time.max(1)).min(super::spec::UNLIMITED.0))
 }
 
 /// A draw that may follow the one before.

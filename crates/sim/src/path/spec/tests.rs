@@ -431,6 +431,10 @@ fn a_line_of_tc_is_a_path() {
     // A delay line of 1000 packets carries at most those each 100 ms.
     let f = facts("netem delay 100ms rate=1Gbit");
     assert_eq!((f.rate.0, f.buffer), (120_000_000, Some(Bytes::ZERO)));
+    let bound = |line: &str| PathSpec::load(line, None).expect(line).limit_of_netem();
+    assert_eq!(bound("netem delay 100ms rate=1Gbit"), Some(1000));
+    assert_eq!(bound("netem delay 100ms rate=100Mbit"), None);
+    assert_eq!(bound("netem delay 100ms rate 10mbit limit 100"), None);
     let f = facts("rate=50Mbit rtt=40ms queue=fq_codel limit 100 target 5ms netem=delay 20ms 5ms");
     assert_eq!((f.rate.0, f.base_rtt), (50_000_000, Span::millis(60)));
     assert_eq!(
