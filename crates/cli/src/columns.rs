@@ -104,6 +104,8 @@ impl Column {
         let difference = figure.and_then(|f| decision.against(summary, f));
         let price = figure.and_then(|f| decision.price(summary, f));
         let tone = match self {
+            // Nothing that broke a rule is better or worse.
+            _ if s.rank.is_none() => Tone::Plain,
             Self::Lost | Self::Queue | Self::Harm if price.is_some_and(|p| p.outweighs()) => Tone::Bad,
             // Of losses that are not shown none is better.
             Self::Lost if price.is_some_and(|p| p.is_unseen()) => Tone::Plain,

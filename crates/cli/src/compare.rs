@@ -191,12 +191,17 @@ impl Compare {
                 Some(harm) => harm,
                 None => self.how.measure_harm(engine, study, &finished.rows),
             };
-            results.push(PathResult { name: study.path.name.clone(), rows: finished.rows, harm });
+            // Of a path that was interrupted some startups have no run.
+            if finished.done == study.jobs().len() {
+                results.push(PathResult { name: study.path.name.clone(), rows: finished.rows, harm });
+            }
             if interrupt.signal().is_some() {
                 break;
             }
         }
-        if !self.how.rows.printed() {
+        if results.is_empty() && !self.how.rows.printed() {
+            print("\nThere is no verdict: no path is finished.")?;
+        } else if !self.how.rows.printed() {
             let view = self.how.view();
             print("")?;
             let terms = self.how.terms(&[]);

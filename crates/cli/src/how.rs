@@ -19,6 +19,7 @@ use slowstart_study::record::Row;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{self, Study};
 use slowstart_study::split;
+use slowstart_study::summary::label;
 use slowstart_study::verdict::verdict;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -164,6 +165,11 @@ impl How {
         if let Some(why) = harm::unable(engine.name(), study).filter(|_| self.harm) {
             bail!("--harm: {}: {why}", study.path.name);
         }
+        if self.harm && self.streams() {
+            bail!(
+                "--harm: found it with --json, --csv or --parquet, whose rows do not hold it; expected --out DIR, whose harm.jsonl does"
+            );
+        }
         self.terms(&[]).check(study).map_err(|why| anyhow!("--baseline: {why}"))
     }
 
@@ -202,12 +208,23 @@ impl How {
             harm => harm.unwrap_or_default(),
         };
         if !finished.rows.is_empty() {
-            self.show(&finished.rows, &harm, &title(study))?;
+            self.show(
+                &finished.rows,
+                &harm,
+                &title(study),
+                self.missing_baseline(engine, study, &finished.rows),
+            )?;
         }
         if let Some(file) = &self.picture {
             self.draw_picture(engine, study, &finished.rows, &harm, file)?;
         }
         check_finished(interrupt, finished.done, study.jobs().len())
+    }
+
+    /// The baseline of an interrupted study, if no run of it is there.
+    fn missing_baseline(&self, engine: &dyn Engine, study: &Study, rows: &[Row]) -> Option<String> {
+        let wanted = self.terms(&[]).baseline_of(study, engine.name())?;
+        (!rows.iter().any(|r| label(r) == wanted)).then_some(wanted)
     }
 
     /// Writes the picture of a study.
@@ -338,7 +355,7 @@ impl How {
 
     /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and
     /// notes.
-    fn show(&self, rows: &[Row], harm: &[Harm], title: &str) -> Result<()> {
+    fn show(&self, rows: &[Row], harm: &[Harm], title: &str, missing: Option<String>) -> Result<()> {
         if self.rows.printed() {
             return Ok(());
         }
@@ -374,7 +391,13 @@ impl How {
             }
         }
         print("")?;
-        output::print_verdict(&printable(&verdict(&decision)))
+        let text = match missing {
+            Some(baseline) => {
+                format!("There is no verdict: no run of the baseline, {baseline}, is finished.")
+            }
+            None => verdict(&decision),
+        };
+        output::print_verdict(&printable(&text))
     }
 }
 

@@ -207,7 +207,7 @@ impl League {
     /// Says what is worse than in the baseline; false if anything is.
     fn judge(&self, baseline: &Baseline, contenders: &[String], differences: &[Difference]) -> Result<bool> {
         let mut told = Vec::new();
-        let mut worse = 0;
+        let (mut worse, mut fewest) = (0, usize::MAX);
         for startup in contenders {
             let theirs = baseline.judge_of(startup).context("--against-baseline")?;
             let is =
@@ -218,12 +218,16 @@ impl League {
                 );
             };
             d.check().context("--against-baseline")?;
+            fewest = fewest.min(d.cases);
             let found = d.worse(self.margin);
             worse += usize::from(!found.is_empty());
             told.extend(found.into_iter().map(|what| format!("- {startup}: {what}")));
         }
         let of = contenders.len();
-        told.insert(0, format!("Against the baseline: {worse} of {of} startups became worse."));
+        told.insert(
+            0,
+            format!("Against the baseline: {worse} of {of} startups became worse, over the {fewest} cases that both have."),
+        );
         let text = told.join("\n");
         if self.rows.printed() {
             note(&text);

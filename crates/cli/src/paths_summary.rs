@@ -4,14 +4,11 @@ use crate::columns::{HARM_LEFT_OUT, never, notes, tone, unsure};
 use crate::comparison::View;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
-use slowstart::registry::Need;
-use slowstart_study::decision::{
-    Change, Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role,
-};
+use slowstart_study::decision::{Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role};
 use slowstart_study::record::Row;
-use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::summary::{Measure, Summary};
-use slowstart_study::words::{RECONSTRUCTED, list, marked, number, signed};
+use slowstart_study::verdict::paths::{labels, verdict};
+use slowstart_study::words::{RECONSTRUCTED, marked, number, signed};
 
 /// The paths over which `slowstart compare` without one compares: those that differ in what decides.
 pub(crate) const COMMON: [&str; 7] =
@@ -33,65 +30,6 @@ pub(crate) struct PathResult {
 
 /// Widest cell of a path.
 const LONGEST: usize = 13;
-/// Names in a sentence.
-const NAMED: usize = 4;
-
-/// The startups that have runs on every path: the baseline of the first, then by how many paths they are
-/// sooner on less those where they are later, then by the mean of their differences.
-fn labels(all: &[Decision]) -> Vec<String> {
-    let Some(first) = all.first() else { return Vec::new() };
-    let everywhere = |label: &str| all.iter().all(|d| d.standings.iter().any(|s| s.summary.label == label));
-    let base = first.baseline().map(|b| b.summary.label.clone()).unwrap_or_default();
-    let mut labels: Vec<(bool, i64, f64, String)> = Vec::new();
-    for s in first.standings.iter().filter(|s| everywhere(&s.summary.label)) {
-        let label = &s.summary.label;
-        let of = Totals::of(all, label);
-        let rare = s.need.is_some_and(Need::is_rare);
-        labels.push((rare && *label != base, -(of.sooner as i64 - of.later as i64), of.mean, label.clone()));
-    }
-    labels.sort_by(|a, b| {
-        (a.3 != base).cmp(&(b.3 != base)).then(a.0.cmp(&b.0)).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
-    });
-    labels.into_iter().map(|l| l.3).collect()
-}
-
-/// On how many paths a startup is certainly sooner, later, loses more and leaves another flow less than the
-/// baseline in enough runs to count, and on how many that is not shown; and its mean difference.
-#[derive(Copy, Clone, Debug, Default, PartialEq)]
-struct Totals {
-    sooner: usize,
-    later: usize,
-    loses: usize,
-    harms: usize,
-    unseen: usize,
-    mean: f64,
-}
-
-impl Totals {
-    fn of(all: &[Decision], label: &str) -> Self {
-        let mut t = Self::default();
-        for d in all {
-            let Some(s) = find(d, label) else { continue };
-            let change = |f| d.against(s, f).map(|x| x.change);
-            match change(Figure::Of(d.by)) {
-                Some(Change::Better) => t.sooner += 1,
-                Some(Change::Worse) => t.later += 1,
-                _ => {}
-            }
-            let price = |f| d.price(s, f).unwrap_or_default();
-            let lost = price(Figure::Of(Measure::StartupLost));
-            t.loses += usize::from(lost.is_paid());
-            t.unseen += usize::from(lost.runs > 0 && lost.is_unseen());
-            t.harms += usize::from(price(Figure::OthersGot).outweighs());
-            let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
-            // What never gets there counts as ten times the time.
-            let by = d.against(s, Figure::Of(d.by)).map_or(0.0, |x| x.median.mid.clamp(-900.0, 900.0));
-            t.mean += sign * by / all.len() as f64;
-        }
-        t
-    }
-}
-
 fn find<'d, 'a>(d: &'d Decision<'a>, label: &str) -> Option<&'d Summary<'a>> {
     d.standings.iter().find(|s| s.summary.label == label).map(|s| &s.summary)
 }
@@ -112,6 +50,17 @@ fn short_count(n: f64) -> String {
 /// The cells of a startup on a path: its time against the baseline (of the baseline, its own), the packets it
 /// lost, and what it left another flow, if that was measured.
 fn cells(d: &Decision, label: &str) -> Vec<Cell> {
+    let mut all = compared(d, label);
+    // Nothing that broke a rule is better or worse.
+    if find(d, label).is_some_and(is_broken) {
+        for cell in &mut all {
+            cell.tone = Tone::Plain;
+        }
+    }
+    all
+}
+
+fn compared(d: &Decision, label: &str) -> Vec<Cell> {
     let Some(s) = find(d, label) else { return vec![Cell::default(); if d.has_harm() { 3 } else { 2 }] };
     let relative = |x: &Difference, unit: &str| {
         if let Some(text) = never(x) {
@@ -216,73 +165,7 @@ pub(crate) fn render(
     let needs = shown.iter().filter_map(|l| standing(&all, l)?.need);
     legend.extend(notes(needs, shown.len(), labels.len()));
     legend.extend(shown.iter().any(|l| marked(l) != **l).then(|| RECONSTRUCTED.to_string()));
-    (parts.join("\n"), legend, verdict(&all, &labels))
-}
-
-/// The verdict over the paths, in at most three sentences.
-fn verdict(all: &[Decision], labels: &[String]) -> String {
-    let Some((base, others)) = labels.split_first() else { return String::new() };
-    if !others.is_empty() && !all.iter().any(Decision::is_decided) {
-        return format!("There is no verdict: it takes {FEWEST_PAIRS} valid runs or more (--runs).");
-    }
-    let common: Vec<(&String, Totals)> = others
-        .iter()
-        .filter(|l| !standing(all, l).and_then(|s| s.need).is_some_and(Need::is_rare))
-        .filter(|l| !all.iter().filter_map(|d| find(d, l)).any(is_broken))
-        .map(|l| (l, Totals::of(all, l)))
-        .collect();
-    let (n, has_harm) = (all.len(), all.iter().any(Decision::has_harm));
-    let on = |k: usize| match k {
-        0 => "nowhere".to_string(),
-        k if k == n => format!("on all {n} paths"),
-        k => format!("on {k} of {n} paths"),
-    };
-    let says = |t: &Totals| {
-        let harms =
-            if has_harm { format!(", and slows a CUBIC flow {}", on(t.harms)) } else { String::new() };
-        let and = if has_harm { "" } else { "and " };
-        let unseen = match t.unseen {
-            0 => String::new(),
-            k => format!(" (not shown {})", on(k)),
-        };
-        format!(
-            "faster {}, slower {}, {and}loses more packets {}{unseen}{harms}",
-            on(t.sooner),
-            on(t.later),
-            on(t.loses)
-        )
-    };
-    // No harm first, then the most gain.
-    let best = common.iter().filter(|(_, t)| t.sooner > 0).min_by(|(_, a), (_, b)| {
-        (a.later + a.loses + a.harms + a.unseen)
-            .cmp(&(b.later + b.loses + b.harms + b.unseen))
-            .then(b.sooner.cmp(&a.sooner))
-            .then(a.mean.total_cmp(&b.mean))
-    });
-    let Some((label, t)) = best else {
-        return format!("Keep {base}: no startup is shown to be faster on any of these paths.");
-    };
-    let mut sentences = vec![format!(
-        "Compared with {base}, {label} does best of {} others: it is {}.",
-        others.len(),
-        says(t)
-    )];
-    let fastest =
-        common.iter().filter(|(l, _)| l != label).min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
-    if let Some((l, f)) = fastest.filter(|(_, f)| f.mean < t.mean) {
-        sentences.push(format!("{l} gains most on average: it is {}.", says(f)));
-    }
-    let told = |l: &String| l == *label || fastest.is_some_and(|(f, of)| *f == l && of.mean < t.mean);
-    let mut losers: Vec<_> = common.iter().filter(|(l, t)| !told(l) && t.loses > 0).collect();
-    losers.sort_by_key(|(_, t)| std::cmp::Reverse(t.loses));
-    if !losers.is_empty() {
-        let more = losers.len().saturating_sub(NAMED);
-        let mut named: Vec<String> =
-            losers.into_iter().take(NAMED).map(|(l, t)| format!("{l} {}", on(t.loses))).collect();
-        named.extend((more > 0).then(|| format!("{more} more")));
-        sentences.push(format!("Others lose more packets: {}.", list(&named)));
-    }
-    sentences.join(" ")
+    (parts.join("\n"), legend, verdict(&all))
 }
 
 /// A path's name, cut to fit a column header: an inline path without its keys.
@@ -336,7 +219,7 @@ mod tests {
         assert!(legend[0].contains("hystart (Linux's default)"), "{legend:?}");
         assert!(
             verdict.starts_with(
-                "Compared with hystart, standard does best of 3 others: it is faster on all 2 paths, slower nowhere"
+                "Compared with hystart, standard does best of 3 others: it is faster on both paths, slower nowhere"
             ),
             "{verdict}"
         );
@@ -363,9 +246,10 @@ mod tests {
         assert!(legend.iter().any(|l| l.starts_with("CUBIC: ")), "{legend:?}");
         assert!(
             verdict.starts_with(
-                "Compared with hystart, search does best of 2 others: it is faster on all 2 paths, slower nowhere, loses more packets nowhere, and slows a CUBIC flow \
-                 nowhere. ess gains most on average: it is faster on all 2 paths, slower nowhere, loses more packets nowhere, and slows a CUBIC \
-                 flow on 1 of 2 paths."
+                "Compared with hystart, search does best of 2 others: it is faster on both paths, slower nowhere, loses more packets nowhere and waits \
+                 longer in the queue nowhere; what it does to a CUBIC flow is not shown on 1 of 2 paths. ess gains most on average: it is faster on \
+                 both paths, slower nowhere, loses more packets nowhere, waits longer in the queue nowhere and slows a CUBIC flow on 1 of 2 paths (not \
+                 shown on 1 of 2 paths)."
             ),
             "{verdict}"
         );

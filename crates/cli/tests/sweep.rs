@@ -139,6 +139,32 @@ fn an_extended_axis_computes_the_new_cells_only() {
     // Three round-trip times and two startups, three rates in each: no run counts twice.
     let counts: Vec<&str> = grouped.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
     assert_eq!(counts, ["3"; 6], "{grouped}");
+    // The second sweep has all rows of the first.
+    let grouped = succeeds(&["sweep", "query", text(&out), "--group", "startup", "--csv"]);
+    assert!(grouped.lines().skip(1).all(|l| l.split(',').nth(1) == Some("9")), "{grouped}");
+}
+
+/// Runs of two sizes are no runs of one kind.
+#[test]
+fn sweeps_are_not_pooled() {
+    let dir = folder("pooled");
+    let out = dir.join("store");
+    for size in ["100kB", "200kB"] {
+        let file = study(&dir, 3, "");
+        let other = fs::read_to_string(&file)
+            .expect("a study")
+            .replace("size = \"100kB\"", &format!("size = \"{size}\""));
+        fs::write(&file, other).expect("a study");
+        succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    }
+    let store = text(&out);
+    let query = |more: &[&'static str]| [&["sweep", "query", store, "--csv", "--group"], more].concat();
+    let says = ["found rows of several sweeps", "expected those of one", "--where size_bytes"];
+    refuses(&query(&["startup"]), &says);
+    refuses(&query(&["startup", "--baseline", "hystart"]), &says);
+    for told in [query(&["startup,size_bytes"]), query(&["startup", "--where", "size_bytes=100000"])] {
+        succeeds(&told);
+    }
 }
 
 #[test]

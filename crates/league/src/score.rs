@@ -2,7 +2,7 @@
 
 use crate::game::GameRow;
 use slowstart_study::record::Class;
-use slowstart_study::stats::{self, Median};
+use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
 
 /// A measure of a case.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub struct Score {
     pub unfinished: usize,
     /// Those of them in which it never would ([`GameRow::never`]).
     pub stalled: usize,
-    /// True if its controller broke a rule in a case.
+    /// True if its controller broke a rule in a case: the score has no figures.
     pub broken: bool,
     /// How often it left by each class.
     pub exits: Exits,
@@ -136,15 +136,17 @@ impl Score {
     /// The score of the rows of one startup; `None` if there are no rows.
     pub fn of(rows: &[&GameRow]) -> Option<Self> {
         let first = rows.first()?;
+        let broken = rows.iter().any(|r| r.broken.is_some());
+        let of = |m: Measure| figure(&rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>());
         Some(Self {
             startup: first.startup.clone(),
             memory: first.memory,
             cases: rows.len(),
             unfinished: rows.iter().filter(|r| r.regret(10_000_000).is_some_and(|r| r.1)).count(),
             stalled: rows.iter().filter(|r| r.never(10_000_000)).count(),
-            broken: rows.iter().any(|r| r.broken.is_some()),
+            broken,
             exits: exits(rows),
-            figures: Measure::ALL.map(|m| figure(&rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>())),
+            figures: Measure::ALL.map(|m| of(m).filter(|_| !broken)),
         })
     }
 
@@ -215,13 +217,13 @@ pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
 /// [`Measure::FRONT`] and better by one. Measures that a score does not have are left out. Startups with
 /// memory are compared with each other and with those without; those without, only among themselves, since
 /// they know less. What broke a rule is not on it, nor what delivers 10 MB in fewer cases than another: a
-/// transfer that stalls loses few packets.
+/// transfer that stalls loses few packets. Fewer than [`FEWEST_PAIRS`] cases decide nothing.
 pub fn front(scores: &[Score]) -> Vec<bool> {
     let beaten = |s: &Score| {
         let others = scores.iter().filter(|o| !o.broken && (s.memory || !o.memory));
         others.clone().any(|o| dominates(o, s)) || others.clone().any(|o| o.stalled < s.stalled)
     };
-    scores.iter().map(|s| !s.broken && !beaten(s)).collect()
+    scores.iter().map(|s| s.cases >= FEWEST_PAIRS && !s.broken && !beaten(s)).collect()
 }
 
 fn dominates(a: &Score, b: &Score) -> bool {
@@ -290,26 +292,38 @@ pub(crate) mod tests {
 
     #[test]
     fn the_front_holds_what_nothing_beats_everywhere() {
-        let fast = row("fast", 0, 1.0, 100);
-        let clean = row("clean", 0, 2.0, 0);
-        let neither = row("neither", 0, 3.0, 50);
-        let mut knows = row("knows", 0, 0.8, 0);
-        knows.memory = true;
-        let scores = scores(&[fast, clean, neither, knows], None);
-        assert_eq!(front(&scores), [true, true, false, true]);
+        let of = |cases: u32| {
+            let all = |name, seconds, lost| (0..cases).map(move |i| row(name, i, seconds, lost));
+            let mut knows: Vec<GameRow> = all("knows", 0.8, 0).collect();
+            knows.iter_mut().for_each(|r| r.memory = true);
+            let rows = all("fast", 1.0, 100).chain(all("clean", 2.0, 0)).chain(all("neither", 3.0, 50));
+            front(&scores(&rows.chain(knows).collect::<Vec<_>>(), None))
+        };
+        assert_eq!(of(6), [true, true, false, true]);
+        assert_eq!(of(5), [false; 4], "five cases decide nothing");
     }
 
     /// It loses nothing, since it stalls; or it is the best, and broke a rule.
     #[test]
     fn what_stalls_or_broke_a_rule_is_not_on_the_front() {
-        let done = |mut r: GameRow| {
-            r.time_s.insert("10000000".into(), Some(20.0));
-            r
+        let all = |name, seconds, lost, of: fn(&mut GameRow)| {
+            (0..6).map(move |i| {
+                let mut r = row(name, i, seconds, lost);
+                r.time_s.insert("10000000".into(), Some(20.0));
+                of(&mut r);
+                r
+            })
         };
-        let mut broken = done(row("broken", 0, 0.5, 0));
-        broken.broken = Some("cwnd 0".into());
-        let scores = scores(&[done(row("good", 0, 1.0, 100)), row("stalls", 0, 0.9, 0), broken], None);
-        assert_eq!(scores.iter().map(|s| s.stalled).collect::<Vec<_>>(), [0, 1, 0]);
-        assert_eq!(front(&scores), [true, false, false]);
+        let stalls = all("stalls", 0.9, 0, |r| {
+            r.time_s.insert("10000000".into(), (r.case > 0).then_some(20.0));
+        });
+        let broken = all("broken", 0.5, 0, |r| r.broken = (r.case == 0).then(|| "cwnd 0".into()));
+        let rows: Vec<GameRow> = broken.chain(all("good", 1.0, 100, |_| {})).chain(stalls).collect();
+        let scores = scores(&rows, None);
+        assert_eq!(scores.iter().map(|s| s.stalled).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(front(&scores), [false, true, false]);
+        // It stands last, and without figures.
+        let lines = crate::sheet::speed(&scores).lines;
+        assert_eq!((lines[2][0].as_str(), lines[2][2].as_str()), ("broken", "-"));
     }
 }

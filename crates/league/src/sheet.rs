@@ -22,7 +22,7 @@ pub const LEGEND: &str = "rank: one more than the number of startups that reach 
     early: left before the path was full, by a rule of its own; early loss: the same by loss. full: left by a rule of its own with the link full; \
     deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
     packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
-    * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned; \
+    * is on the Pareto front of 1 MB, 10 MB, lost and others lost (of six cases or more); what broke a rule has no figures; m uses what an earlier connection learned; \
     ~ is reconstructed without its paper.";
 
 pub(crate) const ABSENT: &str = "-";
@@ -200,13 +200,14 @@ pub fn markdown(sheet: &Sheet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::game::GameRow;
     use crate::score::scores;
     use crate::score::tests::row;
 
     #[test]
     fn lines_are_in_order_of_regret_and_marked() {
-        let rows =
-            [row("slow", 0, 2.0, 9), row("slow", 1, 2.5, 9), row("fast", 0, 1.0, 1), row("fast", 1, 1.0, 1)];
+        let slow = (0..6).map(|i| row("slow", i, 2.0 + 0.1 * f64::from(i), 9));
+        let rows: Vec<GameRow> = slow.chain((0..6).map(|i| row("fast", i, 1.0, 1))).collect();
         let s = speed(&scores(&rows, None));
         let first: Vec<&str> = s.lines.iter().map(|l| l[0].as_str()).collect();
         assert_eq!(first, ["fast *", "slow"]);

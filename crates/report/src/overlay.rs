@@ -4,7 +4,7 @@
 
 use super::Series;
 use maud::{Markup, PreEscaped, html};
-use slowstart_study::decision::{Decision, Figure, role};
+use slowstart_study::decision::{Change, Decision, Figure, role};
 use slowstart_study::price::share;
 use slowstart_study::summary::{Measure, Summary};
 use slowstart_study::verdict::recommended;
@@ -20,8 +20,8 @@ const STEP: f64 = 1.5;
 /// The least share of the BDP on the axis.
 const LEAST: f64 = 1.0 / 256.0;
 
-/// The labels of the startups to draw: the baseline, plain slow start, the recommended one, then what nothing
-/// beats at no price.
+/// The labels of the startups to draw: the baseline, plain slow start, the recommended one, then what is faster,
+/// loses nothing more and nothing beats.
 pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     let mut all: Vec<&str> = Vec::new();
     let mut add = |label: Option<&'d str>| {
@@ -35,7 +35,8 @@ pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     add(recommended(d).and_then(named));
     let lossless = |s: &&slowstart_study::decision::Standing| {
         let price = d.price(&s.summary, Figure::Of(Measure::StartupLost));
-        s.unbeaten && price.is_none_or(|p| p.is_nothing())
+        let gain = d.against(&s.summary, Figure::Of(d.by)).is_some_and(|x| x.change == Change::Better);
+        s.unbeaten && gain && price.is_none_or(|p| p.is_nothing())
     };
     d.standings.iter().filter(lossless).for_each(|s| add(Some(&s.summary.label)));
     d.standings.iter().for_each(|s| add(Some(&s.summary.label)));

@@ -113,21 +113,24 @@ fn bdp(s: &Line) -> f64 {
 }
 
 /// The end of the time axis: [`MORE_RTTS`] after every startup has exited and its losses are known. A startup
-/// that does not exit is shown to the end of its transfer, but for at most [`FOLLOWED`] times as long as the
-/// others.
+/// that does not exit, or whose transfer never completes where another's does, is shown to the end of its
+/// transfer, but for at most [`FOLLOWED`] times as long as the others.
 fn horizon(series: &[Line]) -> f64 {
     let most = |of: &dyn Fn(&Line) -> Option<f64>| {
         series.iter().filter_map(of).filter(|x| x.is_finite()).reduce(f64::max)
     };
+    let some_complete = series.iter().any(|s| s.course.completion_s.is_some());
+    let is_whole = |s: &Line| s.course.completion_s.is_some() || !some_complete;
     let ended = most(&|s| {
-        let exit = s.course.exit.as_ref()?;
+        let exit = s.course.exit.as_ref().filter(|_| is_whole(s))?;
         let left = exit.left_s.unwrap_or(exit.time_s);
         // A first loss that the startup did not cause does not count.
         let known = s.course.first_loss_time_s.filter(|_| s.course.lost_in_startup);
         Some(left.max(known.unwrap_or(0.0)) + MORE_RTTS * s.course.base_rtt_s.unwrap_or(0.0))
     });
     let endless = most(&|s| {
-        if s.course.exit.is_none() { s.course.completion_s.or(Some(s.course.duration_s)) } else { None }
+        let open = s.course.exit.is_none() || !is_whole(s);
+        open.then(|| s.course.completion_s.unwrap_or(s.course.duration_s))
     });
     let over = match (ended, endless) {
         (Some(ended), Some(endless)) => ended.max(endless.min(FOLLOWED * ended)),
@@ -307,6 +310,13 @@ mod tests {
         let endless = with(ends.clone(), |r| r.exit = None);
         close(until(&endless), 7.0);
         close(until(&[ends.clone(), endless].concat()), 4.6);
+        // A transfer that stalls leaves slow start by a timeout, long after the others are done.
+        let stalls = with(ends.clone(), |r| {
+            r.completion_s = None;
+            r.exit.as_mut().expect("an exit").left_s = 29.0;
+        });
+        close(until(&[ends.clone(), stalls.clone()].concat()), 4.6);
+        close(until(&stalls), 29.6);
         close(until(&with(ends, |r| r.duration_s = 2.0)), 2.0);
     }
 }

@@ -105,7 +105,7 @@ pub fn table(d: &Decision) -> Markup {
                 @if let Some(role) = role(base.summary.rows[0], label) { ", " (role) "," }
                 " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
                 @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs, which decide nothing)" }
-                ". " span class="good" { "Green" } " is better and " span class="bad" { "red" } " worse, at 95 % confidence; below "
+                ". " span class="good" { "Green" } " is better and " span class="bad" { "red" } " worse, at 95 % confidence, of losses, queue and harm also where more runs are worse than better; below "
                 (number(100.0 * d.margin())) " % counts as none; ? is not shown by this many runs. "
                 b class="front" { "★" } " no other is better in time, losses"
                 @if d.has_harm() { ", delay or harm" } @else { " or delay" } " without being worse in another. "
@@ -145,6 +145,8 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     };
     let price = figure.filter(|f| d.costs().any(|c| c == *f)).and_then(|f| d.price(&s.summary, f));
     let tone = match price {
+        // Nothing that broke a rule is better or worse.
+        _ if s.rank.is_none() => None,
         Some(p) if p.outweighs() => Some("bad"),
         Some(p) if p.is_unseen() => None,
         _ => tone,

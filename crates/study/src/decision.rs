@@ -9,7 +9,7 @@
 
 use crate::measured::{BROKEN, INVALID};
 use crate::order::Order;
-use crate::price::Price;
+use crate::price::{Price, RARE};
 use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
@@ -55,6 +55,15 @@ impl Default for Terms<'_> {
 }
 
 impl Terms<'_> {
+    /// The label of the baseline of a study on an engine: the one asked for, else the engine's default, else the first
+    /// startup.
+    pub fn baseline_of(&self, study: &Study, engine: &str) -> Option<String> {
+        let wanted = self.baseline.or_else(|| default_startup(engine));
+        let mut labels = study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params));
+        let first = labels.clone().next();
+        labels.find(|l| Some(l.as_str()) == wanted).or(first)
+    }
+
     /// # Errors
     /// No startup of the study has the label of the baseline. The text names what was found and what was
     /// expected.
@@ -140,8 +149,11 @@ pub struct Standing<'a> {
     /// certainly beat each other in a circle share a rank. `None` if it broke a rule.
     pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
-    /// needs, and it gets there wherever each of them does. False for all if there are fewer than [`FEWEST_PAIRS`] runs.
+    /// needs, it gets there wherever each of them does, and its runs show all that those of others do. False for all
+    /// if there are fewer than [`FEWEST_PAIRS`] runs.
     pub unbeaten: bool,
+    /// True if nothing beats it either, but its runs do not show what those of another do.
+    pub maybe_unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
 }
@@ -269,6 +281,11 @@ fn is_invalid(row: &Row) -> bool {
     row.caveats.iter().any(|c| c == INVALID)
 }
 
+/// The runs in which the transfer ended before slow start did.
+fn unended(s: &Summary) -> BTreeSet<u32> {
+    s.rows.iter().filter(|r| r.class == Class::None).map(|r| r.run).collect()
+}
+
 /// True if a controller of a library broke a rule in one of the runs.
 pub fn is_broken(s: &Summary) -> bool {
     s.rows.iter().any(|r| r.caveats.iter().any(|c| c.starts_with(BROKEN)))
@@ -319,16 +336,18 @@ impl<'a> Decision<'a> {
             .iter()
             .map(|s| decision.pairs(s, &all[base], Figure::Of(decision.by)).len() >= FEWEST_PAIRS)
             .collect();
+        let shown: Vec<Figure> = decision.shown(all.iter().collect::<Vec<_>>().as_slice());
+        let hides: Vec<bool> = all.iter().map(|s| shown.iter().any(|f| decision.hides(s, *f))).collect();
         let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
         for i in order.sorted(base, &lacking, &gains) {
             let Some(summary) = summaries[i].take() else { continue };
+            let unbeaten =
+                able(i) && decides[i] && !left[i] && !(0..lacking.len()).any(|j| better.is_ahead(j, i));
             decision.standings.push(Standing {
                 summary,
                 rank: (!broken[i]).then(|| order.rank(i)),
-                unbeaten: able(i)
-                    && decides[i]
-                    && !left[i]
-                    && !(0..lacking.len()).any(|j| better.is_ahead(j, i)),
+                unbeaten: unbeaten && !hides[i],
+                maybe_unbeaten: unbeaten && hides[i],
                 need: needs[i],
             });
         }
@@ -412,19 +431,47 @@ impl<'a> Decision<'a> {
         Some(of.with_never(never))
     }
 
+    /// The figures, beside time or rate, that one of the startups shows at least.
+    pub fn shown(&self, of: &[&Summary]) -> Vec<Figure> {
+        self.costs().filter(|f| of.iter().any(|s| !is_broken(s) && !self.hides(s, *f))).collect()
+    }
+
+    /// True if too many runs of a startup do not show a figure: it was not observed, or the transfer ended before
+    /// slow start did, and with it the losses.
+    pub fn hides(&self, s: &Summary, figure: Figure) -> bool {
+        let lost = figure == Figure::Of(Measure::StartupLost);
+        let unended = unended(s);
+        let values = self.values(s, figure);
+        let shows = |(run, x): &(u32, Option<f64>)| {
+            x.is_some_and(|x| !lost || x > LOSS_MARGIN || !unended.contains(run))
+        };
+        let unseen = values.iter().filter(|v| !shows(v)).count();
+        unseen * RARE >= values.len()
+    }
+
     /// What `a` pays against `b` in a figure.
     fn price_of(&self, a: &Summary, b: &Summary, figure: Figure) -> Price {
         let sign = if figure.less_is_better() { 1.0 } else { -1.0 };
         let margin = self.margin_of(b, figure);
-        // The losses of a startup that had not ended when the transfer did are not shown.
         let lost = figure == Figure::Of(Measure::StartupLost);
-        let unended: BTreeSet<u32> =
-            a.rows.iter().filter(|r| lost && r.class == Class::None).map(|r| r.run).collect();
-        let differences = self.pairs(a, b, figure).into_iter().map(|(run, x, y)| {
-            let by = sign * (x? - y?);
-            (by > margin || !unended.contains(&run)).then_some(by)
+        let unended = if lost { unended(a) } else { BTreeSet::new() };
+        let time = Figure::Of(self.by);
+        // Harm is measured in runs of its own.
+        let stalls = time.is_time() && figure != Figure::OthersGot;
+        let left_out: BTreeSet<u32> = self
+            .pairs(a, b, time)
+            .into_iter()
+            .filter(|_| stalls)
+            .filter_map(|(run, x, y)| (x.is_some() && y.is_none()).then_some(run))
+            .collect();
+        let pairs = self.pairs(a, b, figure);
+        let both = pairs.iter().filter(|(run, ..)| !left_out.contains(run));
+        let differences = both.map(|(run, x, y)| {
+            let by = sign * ((*x)? - (*y)?);
+            (by > margin || !unended.contains(run)).then_some(by)
         });
-        Price::of(differences, margin)
+        let price = Price::of(differences, margin);
+        Price { left_out: pairs.len() - price.runs, ..price }
     }
 
     /// What a startup pays against the baseline in a figure; `None` for the baseline itself.
@@ -470,15 +517,17 @@ impl<'a> Decision<'a> {
         ]
     }
 
-    /// True if `a` is certainly better than `b` in one figure, in none certainly worse or dearer in more runs
-    /// than it is cheaper, and gets there wherever `b` does.
+    /// True if `a` is certainly better than `b` in a figure that both show, in none certainly worse or dearer in
+    /// more runs than it is cheaper, gets there wherever `b` does, and shows all that `b` does.
     pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
-        let changes = self.figures().map(|f| self.difference(a, b, f).map(|d| d.change));
+        let change = |f| self.difference(a, b, f).map(|d| d.change);
         let stalls = self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.never[0] > 0);
-        changes.contains(&Some(Change::Better))
-            && !changes.contains(&Some(Change::Worse))
+        let gains = |f: Figure| change(f) == Some(Change::Better);
+        (gains(Figure::Of(self.by)) || self.costs().any(|f| gains(f) && !self.hides(a, f)))
+            && !self.figures().into_iter().any(|f| change(f) == Some(Change::Worse))
             && !stalls
             && !self.costs().any(|f| self.price_of(a, b, f).outweighs())
+            && !self.costs().any(|f| self.hides(a, f) && !self.hides(b, f))
     }
 
     /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
@@ -749,6 +798,23 @@ mod tests {
         assert_eq!(change(&b), Some(Change::Better));
         b[..6].iter_mut().for_each(|r| r.peak_queue_delay_s = None);
         assert_eq!(change(&b), None);
+    }
+
+    /// Losses of transfers that ended before slow start did are not fewer than those that another shows, in part
+    /// or whole.
+    #[test]
+    fn what_hides_its_losses_does_not_lose_less() {
+        let unended = |r: &mut Row| (r.exit, r.class) = (None, Class::None);
+        let mut partly = with(rows("a", &[10.0; 12]), |r| r.startup_lost_packets = Some(100));
+        partly[..1].iter_mut().for_each(|r| {
+            unended(r);
+            r.startup_lost_packets = Some(0);
+        });
+        let all = [partly, with(rows("b", &[10.0; 12]), unended)].concat();
+        let d = decide(&all, "a");
+        let [a, b] = [0, 1].map(|i| &d.standings[i].summary);
+        assert_eq!(d.against(b, Figure::Of(Measure::StartupLost)).map(|x| x.change), Some(Change::Better));
+        assert!(!d.is_better(b, a) && d.shown(&[a, b]) == [Figure::Of(Measure::QueueDelay)]);
     }
 
     /// Ten of thirty runs lose 3,000 packets: the median hides it.

@@ -2,12 +2,12 @@
 //!
 //! What the rows say is counted here again, from the rows alone.
 
-use crate::decision::{Decision, Figure, Harm, Standing, Terms};
+use crate::decision::{Change, Decision, Figure, Harm, Standing, Terms};
 use crate::measured::{BROKEN, INVALID};
 use crate::record::{Class, Row};
 use crate::sample::rows;
 use crate::summary::Measure;
-use crate::verdict::{recommended, verdict};
+use crate::verdict::{paths, recommended, verdict};
 use crate::words::number;
 use proptest::prelude::*;
 
@@ -28,7 +28,8 @@ fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
     let share = prop_oneof![Just(0.0), Just(0.04), Just(0.1), Just(0.4), Just(1.0)];
     let rare = prop_oneof![6 => Just(0.0), 1 => Just(0.1), 1 => Just(1.0)];
     let odd = (rare.clone(), rare.clone(), rare.clone(), rare);
-    (share.clone(), share, odd, 0.5_f64..1.5, prop::bool::weighted(0.05)).prop_flat_map(
+    let speed = prop_oneof![1 => Just(1.0), 2 => 0.5_f64..1.5];
+    (share.clone(), share, odd, speed, prop::bool::weighted(0.05)).prop_flat_map(
         move |(loses, waits, (stalls, unended, late, unobserved), speed, broken)| {
             let run = (
                 prop::bool::weighted(loses),
@@ -82,7 +83,7 @@ fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
                     (r.exit, r.class) = (None, Class::None);
                 }
                 r.caveats.extend((!h.valid).then(|| INVALID.to_string()));
-                r.caveats.extend((broken && i > 0).then(|| format!("{BROKEN}: it did")));
+                r.caveats.extend(broken.then(|| format!("{BROKEN}: it did")));
                 if beside && r.run < 10 {
                     harm.push(Harm { label: label.into(), run: r.run, got_percent: h.got });
                 }
@@ -114,6 +115,23 @@ fn more_lost(a: &Row, b: &Row) -> f64 {
     lost(a) - lost(b)
 }
 
+fn is_broken(rows: &[&Row]) -> bool {
+    rows.iter().any(|r| r.caveats.iter().any(|c| c.starts_with(BROKEN)))
+}
+
+/// The share of the valid runs of a startup that show no loss since slow start had not ended.
+fn hidden(rows: &[Row], label: &str) -> f64 {
+    let own: Vec<&Row> =
+        rows.iter().filter(|r| r.startup == label && !r.caveats.iter().any(|c| c == INVALID)).collect();
+    let hides = |r: &&&Row| lost(r) <= 10.0 && r.class == Class::None;
+    own.iter().filter(hides).count() as f64 / own.len().max(1) as f64
+}
+
+/// `3 of 7 runs`, as a sentence says it.
+fn of_runs(some: usize, of: usize) -> String {
+    if some == of { "every run".into() } else { format!("{some} of {of} runs") }
+}
+
 fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
     let d = Decision::new(rows, &Terms { harm, ..Terms::default() });
     let text = verdict(&d);
@@ -131,11 +149,32 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
     let says = ["does not complete in", "never completes"].iter().any(|says| first.contains(says));
     prop_assert_eq!(unfinished > 0, says, "{}", text);
     prop_assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+    prop_assert!(!text.contains(" 0 % less") && !text.contains(" 0 % more"), "{text}");
+    // Of how many runs the baseline's time is.
+    let timed = base_rows.iter().filter(|r| d.by.of(r).is_some()).count();
+    let says = first.contains(&format!(" in {timed} of {} runs", base_rows.len()));
+    prop_assert!(timed == base_rows.len() || says, "{text}");
+    let of = |label: &str| rows.iter().filter(|r| r.startup == label).collect::<Vec<_>>();
+    let whole: Vec<&Standing> = d.standings.iter().filter(|s| !is_broken(&of(&s.summary.label))).collect();
+    // The front weighs losses only where some startup shows them.
+    let shown = whole.iter().any(|s| hidden(rows, &s.summary.label) < 0.05);
+    if let Some((_, front)) = text.split_once("trade-off") {
+        let what = front.split(['.', ';']).next().unwrap_or_default();
+        prop_assert_eq!(what.contains("losses"), shown, "{}", text);
+        prop_assert!(whole.len() > 1, "{text}");
+    }
     let sentences: Vec<&str> = text.split(['.', ';']).map(str::trim).collect();
     for s in &d.standings {
         let label = &s.summary.label;
         let pairs = pairs(rows, label);
-        let broken = s.summary.rows.iter().any(|r| r.caveats.iter().any(|c| c.starts_with(BROKEN)));
+        let broken = is_broken(&s.summary.rows);
+        // What hides its losses is not better than what shows its own.
+        if hidden(rows, label) >= 0.05 && shown {
+            prop_assert!(!s.unbeaten, "{label} hides its losses: {text}");
+            for other in whole.iter().filter(|o| hidden(rows, &o.summary.label) < 0.05) {
+                prop_assert!(!d.is_better(&s.summary, &other.summary), "{label} hides its losses: {text}");
+            }
+        }
         // Fewer than six pairs, or a broken rule: no star, no advice.
         if pairs.len() < 6 || broken {
             prop_assert!(!s.unbeaten && chosen != Some(label), "{label}: {text}");
@@ -154,7 +193,7 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
             prop_assert!(chosen != Some(label), "{label} stalls: {text}");
             prop_assert!(!d.is_better(&s.summary, &d.standings[0].summary), "{label} stalls");
             let gains = share(&pairs, |a, b| stalls(b, a)) > 0.0;
-            prop_assert!(gains || !s.unbeaten, "{label} stalls: {text}");
+            prop_assert!(gains || is_broken(&base_rows) || !s.unbeaten, "{label} stalls: {text}");
         }
         // Every startup that did not complete is named, or counted.
         let unfinished = s.summary.rows.iter().filter(|r| r.completion_s.is_none()).count();
@@ -163,8 +202,19 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
         }
         let verbs = [" takes ", ", takes ", " gets ", ", gets "];
         let takes = |s: &&&str| verbs.iter().any(|t| s.contains(&format!("{label}{t}")));
+        let gains = pairs.iter().filter(|(a, b)| by_time && stalls(b, a)).count();
+        // What stalls loses little: such runs of the baseline show no price.
+        let pairs: Vec<(&Row, &Row)> = pairs.into_iter().filter(|(a, b)| !by_time || !stalls(b, a)).collect();
+        // As quick, and it loses less, at no price: that is an answer.
+        let free = |a: &Row, b: &Row| {
+            let waits = a.peak_queue_delay_s.zip(b.peak_queue_delay_s).is_some_and(|(a, b)| a <= b);
+            let quick = a.completion_s.zip(b.completion_s).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.03);
+            quick && waits && more_lost(a, b) < -10.0 && a.class != Class::None
+        };
+        if pairs.len() >= 6 && gains == 0 && share(&pairs, free) == 1.0 && harm.is_empty() && !broken {
+            prop_assert!(!text.contains("Keep ") && !text.contains("The cheapest"), "{label}: {text}");
+        }
         for sentence in sentences.iter().filter(takes) {
-            let gains = pairs.iter().filter(|(a, b)| stalls(b, a)).count();
             if by_time && gains > 0 && sentence.contains(" less") {
                 prop_assert!(sentence.contains(&format!("in which {base} does not")), "{label}: {text}");
             }
@@ -195,10 +245,10 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
             let lost = if more { "loses more packets in " } else { "loses packets in " };
             if let Some(at) = sentence.find(lost) {
                 let n = pairs.iter().filter(|(a, b)| more_lost(a, b) > 10.0).count();
-                let of = if n == pairs.len() {
-                    "every run".into()
-                } else {
-                    format!("{n} of {} runs", pairs.len())
+                let of = match of_runs(n, pairs.len()) {
+                    of if gains == 0 => of,
+                    of if n == pairs.len() => format!("{of} in which both complete"),
+                    _ => format!("{n} of the {} runs in which both complete", pairs.len()),
                 };
                 let most = pairs.iter().map(|(a, b)| more_lost(a, b)).fold(0.0, f64::max);
                 let says = format!("{lost}{of}, up to {}", number(most));
@@ -223,6 +273,107 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
     if d.runs() < 6 && rows.iter().all(|r| r.caveats.is_empty()) {
         prop_assert!(text.contains("no verdict") && !text.contains("trade-off"), "{text}");
     }
+    if text.contains("valid runs or more") {
+        prop_assert!(fewest < 6 && whole.len() > 1, "{text}");
+    }
+    Ok(())
+}
+
+/// What the verdict over several paths says of each startup, against the rows.
+fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
+    let all: Vec<Decision> =
+        paths.iter().map(|(rows, harm)| Decision::new(rows, &Terms { harm, ..Terms::default() })).collect();
+    let text = paths::verdict(&all);
+    let labels = paths::labels(&all);
+    let n = paths.len();
+    let on = |k: usize| match k {
+        0 => "nowhere".to_string(),
+        k if k == n && n == 2 => "on both paths".to_string(),
+        k if k == n => format!("on all {n} paths"),
+        k => format!("on {k} of {n} paths"),
+    };
+    let mut behind = 0;
+    for label in &labels {
+        let own: Vec<Vec<&Row>> =
+            paths.iter().map(|(rows, _)| rows.iter().filter(|r| r.startup == *label).collect()).collect();
+        let broken = own.iter().filter(|rows| is_broken(rows)).count();
+        let unfinished: usize = own.iter().flatten().filter(|r| r.completion_s.is_none()).count();
+        // What broke a rule or did not complete is named, or counted.
+        if broken + unfinished > 0 && behind < 4 {
+            let of_all = own.iter().map(Vec::len).sum();
+            let says = match broken {
+                0 if unfinished == of_all => format!("{label} does not complete in any run"),
+                0 => format!("{label} does not complete in {}", of_runs(unfinished, of_all)),
+                k => format!("{label} broke a rule {}", on(k)),
+            };
+            prop_assert!(text.contains(&says), "{says}: {text}");
+        }
+        behind += usize::from(broken + unfinished > 0);
+        let heads = [format!("{label} does best"), format!("{label} gains most")];
+        let Some(at) = heads.iter().find_map(|h| text.find(h)) else { continue };
+        prop_assert!(broken == 0, "{label} is praised: {text}");
+        for ((rows, _), d) in paths.iter().zip(&all).filter(|(_, d)| d.by != Measure::Goodput) {
+            let of = pairs(rows, label);
+            let never = |a: &Row, b: &Row| a.completion_s.is_none() && b.completion_s.is_some();
+            let stalls = share(&of, never) > 0.0 && share(&of, |a, b| never(b, a)) == 0.0;
+            prop_assert!(!stalls, "{label} stalls by {:?}: {text}", d.by);
+        }
+        let sentence = text[at..].split('.').next().unwrap_or_default();
+        for (claim, hidden, pays) in [
+            (
+                "loses more packets ",
+                "its losses are not shown",
+                &(|a: &Row, b: &Row| more_lost(a, b) > 10.0) as &dyn Fn(&Row, &Row) -> bool,
+            ),
+            ("waits longer in the queue ", "its wait in the queue is not shown", &|a: &Row, b: &Row| {
+                a.peak_queue_delay_s.zip(b.peak_queue_delay_s).is_some_and(|(a, b)| a - b > 0.1 + 1e-9)
+            }),
+        ] {
+            let unseen = |a: &Row, b: &Row| {
+                let losses = claim.starts_with("loses");
+                if losses {
+                    a.class == Class::None
+                } else {
+                    a.peak_queue_delay_s.is_none() || b.peak_queue_delay_s.is_none()
+                }
+            };
+            let (mut paid, mut blind) = (0, 0);
+            for ((rows, _), d) in paths.iter().zip(&all) {
+                let by_time = d.by != Measure::Goodput;
+                let both: Vec<_> = pairs(rows, label)
+                    .into_iter()
+                    .filter(|(a, b)| !by_time || a.completion_s.is_none() || b.completion_s.is_some())
+                    .collect();
+                let is = share(&both, pays) >= 0.05;
+                paid += usize::from(is);
+                let some = share(&both, |a, b| pays(a, b) || unseen(a, b)) >= 0.05;
+                blind += usize::from(!is && (some || both.is_empty()));
+            }
+            let says = match (paid, blind) {
+                (0, 1..) => hidden.to_string(),
+                (paid, 0) => format!("{claim}{}", on(paid)),
+                (paid, _) => format!("{claim}{} (not shown on ", on(paid)),
+            };
+            prop_assert!(sentence.contains(&says), "{says}: {text}");
+        }
+        // What is slower nowhere is certain not to be: no path is left open.
+        if sentence.contains("slower nowhere") {
+            for d in &all {
+                let s = d.standings.iter().find(|s| s.summary.label == *label).expect("a startup");
+                let time = d.against(&s.summary, Figure::Of(d.by)).map(|x| x.change);
+                prop_assert!(
+                    matches!(time, Some(Change::Better | Change::Even)),
+                    "{label}: {time:?}: {text}"
+                );
+            }
+        }
+    }
+    let base_broken = paths.iter().any(|(rows, _)| {
+        is_broken(&rows.iter().filter(|r| r.startup == rows[0].startup).collect::<Vec<_>>())
+    });
+    if labels.len() < 2 || base_broken {
+        prop_assert!(!text.contains("Keep ") && !text.contains("does best"), "{text}");
+    }
     Ok(())
 }
 
@@ -231,5 +382,10 @@ proptest! {
     #[test]
     fn no_sentence_contradicts_a_row((rows, harm) in study()) {
         check(&rows, &harm)?;
+    }
+
+    #[test]
+    fn no_sentence_over_paths_contradicts_a_row(paths in prop::collection::vec(study(), 2..4)) {
+        check_paths(&paths)?;
     }
 }

@@ -9,8 +9,11 @@ pub const RARE: usize = 20;
 /// What one startup pays against another in a figure, over the runs that both have.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Runs that both have.
+    /// Runs that both have, and in which the other gets there or neither does.
     pub runs: usize,
+    /// Runs in which only this one gets there: what stalls loses little and waits for nobody, so that they show
+    /// no price.
+    pub left_out: usize,
     /// Runs in which it is worse by more than the margin.
     pub pays: usize,
     /// Runs in which it is better by more than the margin.
@@ -60,9 +63,13 @@ impl Price {
         self.is_paid() && self.pays > self.spares
     }
 
-    /// `every run`, or `10 of 30 runs`.
-    pub fn share(&self) -> String {
-        share(self.pays, self.runs)
+    /// `every run`, `10 of 30 runs`, or `10 of the 28 runs in which both complete`.
+    pub fn share(&self, some: usize) -> String {
+        match self.left_out {
+            0 => share(some, self.runs),
+            _ if some == self.runs => "every run in which both complete".to_string(),
+            _ => format!("{some} of the {} runs in which both complete", self.runs),
+        }
     }
 }
 
@@ -82,7 +89,8 @@ mod tests {
         };
         assert!(of(0, 6).is_nothing() && of(1, 6).is_paid());
         assert!(of(1, 30).is_nothing() && of(2, 30).is_paid() && of(1, 20).is_paid());
-        assert_eq!((of(10, 30).share().as_str(), of(6, 6).share().as_str()), ("10 of 30 runs", "every run"));
+        let shares = [of(10, 30).share(10), of(6, 6).share(6), Price { left_out: 2, ..of(1, 10) }.share(1)];
+        assert_eq!(shares, ["10 of 30 runs", "every run", "1 of the 10 runs in which both complete"]);
     }
 
     #[test]

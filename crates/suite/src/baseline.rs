@@ -1,10 +1,11 @@
 //! What became worse since an earlier report.
 //!
 //! Runs of one number have the same seed in both, so they are compared in pairs; of unequal numbers, the runs
-//! that both have. In the simulator a difference is real whatever its size, so what counts is one beyond a
+//! that both have, by which both are judged again. In the simulator a difference is real whatever its size, so what counts is one beyond a
 //! percent of the value before. A value that a run had before and lacks now is worse than any.
 
-use crate::judge::Verdict;
+use crate::judge::{Verdict, judge};
+use crate::measure::Measure;
 use crate::run::{Entry, Report};
 use crate::scenario::Criterion;
 use slowstart_study::stats::{self, FEWEST_PAIRS};
@@ -17,7 +18,9 @@ const LEAST: f64 = 0.01;
 pub struct Worse {
     /// The entry of the report that is compared.
     pub now: Entry,
-    /// The verdict on the same criterion in the earlier report.
+    /// The verdict on it, over the runs that both have.
+    pub verdict: Verdict,
+    /// The verdict on the same criterion in the earlier report, over the same runs.
     pub before: Verdict,
     /// Lower and upper end of the 95 % interval of the paired differences, in the unit of the measure;
     /// positive is worse.
@@ -37,15 +40,46 @@ const fn badness(v: Verdict) -> u8 {
     }
 }
 
-/// Returns what is worse in `now` than in `before`: a verdict that is worse, a value that is worse by more than
-/// a percent in the whole interval, or one that is missing in a run. Also returns how many entries both have.
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// What became worse: a verdict that is worse, a value that is worse by more than a percent in the whole
+    /// interval, or one that is missing in a run.
+    pub worse: Vec<Worse>,
+    /// Criteria that were compared.
+    pub both: usize,
+    /// Of these, those of which the reports have different numbers of runs, and the fewest runs that both have.
+    pub unequal: Option<(usize, usize)>,
+}
+
+/// The verdict on the first `runs` runs of an entry; `None` if the report is of a version that kept no limits.
+fn verdict_over(e: &Entry, c: &Criterion, runs: usize) -> Option<Verdict> {
+    if runs >= e.values.len() {
+        return Some(e.verdict);
+    }
+    if e.limits.len() != e.values.len() {
+        return None;
+    }
+    let pairs = || e.values.iter().zip(&e.limits).take(runs);
+    // Of a report that knows of stalls, a value that is missing beside its limit is one.
+    let stalls = e.never > 0 && pairs().any(|(v, l)| v.is_none() && l.is_some());
+    let both: Vec<(f64, f64)> = pairs().filter_map(|(v, l)| v.zip(*l)).collect();
+    let limits: Vec<f64> = pairs().filter_map(|p| *p.1).collect();
+    Some(match judge(&both, &limits, c.at_least).verdict {
+        _ if e.broken > 0 || stalls && c.measure == Measure::Completion => Verdict::DoesNotMeet,
+        Verdict::Meets if stalls => Verdict::Undecided,
+        verdict => verdict,
+    })
+}
+
+/// Returns what is worse in `now` than in `before`, and what was compared.
 ///
 /// # Errors
 /// If the reports are not of one suite, engine, avoidance and seed; of one kernel, its releases may differ within a
 /// series, such as 6.18; if `before` lacks a startup, a scenario or
 /// a criterion of `now`, or has one that `now` leaves out; or if they have fewer than [`FEWEST_PAIRS`] runs in
 /// common: what differs.
-pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), String> {
+pub fn worse(now: &Report, before: &Report) -> Result<Compared, String> {
     for (key, a, b) in [
         ("suite", &now.suite, &before.suite),
         ("engine", &series(&now.engine), &series(&before.engine)),
@@ -65,7 +99,7 @@ pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), Strin
     if let Some(l) = now.left_out.iter().find(|l| known(&l.scenario)) {
         return Err(format!("{}: found results, which this run lacks: {}", l.scenario, l.why));
     }
-    let (mut all, mut both) = (Vec::new(), 0);
+    let mut all = Compared::default();
     for n in &now.entries {
         let same =
             |b: &&Entry| (&b.scenario, &b.criterion, &b.startup) == (&n.scenario, &n.criterion, &n.startup);
@@ -82,20 +116,37 @@ pub fn worse(now: &Report, before: &Report) -> Result<(Vec<Worse>, usize), Strin
                 n.scenario, n.startup
             ));
         }
-        both += 1;
+        all.both += 1;
+        if n.values.len() != b.values.len() {
+            let (others, fewest) = all.unequal.unwrap_or((0, runs));
+            all.unequal = Some((others + 1, fewest.min(runs)));
+        }
         let gone = n.values.iter().zip(&b.values).filter(|(n, b)| n.is_none() && b.is_some()).count();
-        let fell = badness(n.verdict) > badness(b.verdict);
-        let at_least = Criterion::parse(&n.criterion).is_some_and(|c| c.at_least);
+        let of = |e: &Entry| {
+            let criterion = Criterion::parse(&e.criterion);
+            criterion.and_then(|c| Some((verdict_over(e, &c, runs)?, c.at_least))).ok_or_else(|| {
+                format!(
+                    "{}: found {} runs in one report and {} in the other, and no limits to judge those that both have by: \
+                     run the baseline again",
+                    n.scenario,
+                    n.values.len(),
+                    b.values.len()
+                )
+            })
+        };
+        let ((verdict, at_least), (before, _)) = (of(n)?, of(b)?);
+        let fell = badness(verdict) > badness(before);
         let by = difference(n, b, at_least);
         let size = b.value.unwrap_or_default().abs() * LEAST;
         if fell || gone > 0 || by.is_some_and(|[low, _]| low > size.max(1e-9)) {
-            all.push(Worse { now: n.clone(), before: b.verdict, by, lost: gone, runs });
+            let by = by.filter(|by| *by != [0.0, 0.0]);
+            all.worse.push(Worse { now: n.clone(), verdict, before, by, lost: gone, runs });
         }
     }
-    if both == 0 {
+    if all.both == 0 {
         return Err("found nothing that this run has too".to_string());
     }
-    Ok((all, both))
+    Ok(all)
 }
 
 /// The series of the kernel that a report ran on, if it and the other one name kernels; else nothing.

@@ -54,8 +54,9 @@ pub struct Judgement {
     pub never: u32,
 }
 
-/// Judges pairs of value and limit, one a run. `at_least` turns the comparison round.
-pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
+/// Judges pairs of value and limit, one a run. `limits` are those of all runs, also of such as have no value, since
+/// what slow start does does not depend on who stalls. `at_least` turns the comparison round.
+pub fn judge(pairs: &[(f64, f64)], limits: &[f64], at_least: bool) -> Judgement {
     let excess: Vec<f64> = pairs
         .iter()
         .map(|(v, l)| if v.is_infinite() && l.is_infinite() { 0.0 } else { v - l })
@@ -63,9 +64,8 @@ pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
         // The median interpolates, which infinities would turn into no number.
         .map(|e| e.clamp(-1e300, 1e300))
         .collect();
-    let middle = |of: fn(&(f64, f64)) -> f64| {
-        let all: Vec<f64> = pairs.iter().map(of).filter(|v| v.is_finite()).collect();
-        stats::median(&all).map(|m| m.mid)
+    let middle = |of: &mut dyn Iterator<Item = f64>| {
+        stats::median(&of.filter(|v| v.is_finite()).collect::<Vec<_>>()).map(|m| m.mid)
     };
     let Some(m) = stats::median(&excess) else {
         return Judgement {
@@ -94,10 +94,10 @@ pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
     let needed = (verdict == Verdict::Undecided && m.mid != 0.0 && half < 1e299)
         .then(|| ((pairs.len() as f64) * (half / m.mid).powi(2)).ceil())
         .map(|n| n.clamp((pairs.len() + 1).max(FEWEST_PAIRS) as f64, 1e6) as u32);
-    let (value, limit) = (middle(|p| p.0), middle(|p| p.1));
+    let (value, limit) = (middle(&mut pairs.iter().map(|p| p.0)), middle(&mut limits.iter().copied()));
     let limit = value
         .zip(limit)
-        .filter(|_| m.mid.abs() < 1e299)
+        .filter(|_| m.mid.abs() < 1e299 && limits.len() == pairs.len())
         .map(|(v, l)| {
             let excess = if at_least { l - v } else { v - l };
             // The medians of values and of limits may lie the other way round than most pairs do.
@@ -116,6 +116,10 @@ pub fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn judge(pairs: &[(f64, f64)], at_least: bool) -> Judgement {
+        super::judge(pairs, &pairs.iter().map(|p| p.1).collect::<Vec<_>>(), at_least)
+    }
 
     #[test]
     fn three_verdicts() {
@@ -162,5 +166,12 @@ mod tests {
         assert_eq!(judge(&[(never, 10.0); 6], false).verdict, Verdict::DoesNotMeet);
         assert_eq!(judge(&[(never, never); 6], false).verdict, Verdict::Meets);
         assert_eq!(judge(&[(10.0, never); 6], false).verdict, Verdict::Meets);
+    }
+
+    #[test]
+    fn the_limit_is_that_of_all_runs() {
+        let limits = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0];
+        let pairs: Vec<(f64, f64)> = limits[..6].iter().map(|l| (8.0, *l)).collect();
+        assert_eq!(super::judge(&pairs, &limits, false).limit, Some(13.0));
     }
 }

@@ -59,6 +59,10 @@ pub struct Entry {
     pub runs_to_decide: Option<u32>,
     /// The value of each run; null for a transfer that never completed, and where nothing was observed.
     pub values: Vec<Option<f64>>,
+    /// The limit of each run; null where what it refers to never completed or was not observed. Empty in older
+    /// reports.
+    #[serde(default)]
+    pub limits: Vec<Option<f64>>,
     /// Runs in which the transfer never completed and that of slow start did. They show no other value.
     #[serde(default)]
     pub never: u32,
@@ -456,9 +460,9 @@ fn entry(
             None => Some(c.plus),
             Some((factor, reference)) => Some(factor * of(reference, run)?.get(c.measure)? + c.plus),
         };
-        let pairs: Vec<(f64, f64)> =
-            values.iter().enumerate().filter_map(|(run, v)| Some(((*v)?, limit(run)?))).collect();
-        let mut j = judge(&pairs, c.at_least);
+        let limits: Vec<Option<f64>> = (0..ours.len()).map(limit).collect();
+        let pairs: Vec<(f64, f64)> = values.iter().zip(&limits).filter_map(|(v, l)| v.zip(*l)).collect();
+        let mut j = judge(&pairs, &limits.iter().flatten().copied().collect::<Vec<_>>(), c.at_least);
         let late = || ours.iter().chain(reference.iter().flat_map(|r| all_of(r.1))).any(Observed::is_late);
         if never > 0 && j.verdict == Verdict::Meets || j.verdict == Verdict::NotObserved && late() {
             j.verdict = Verdict::Undecided;
@@ -466,9 +470,9 @@ fn entry(
         if broken > 0 {
             j.verdict = Verdict::DoesNotMeet;
         }
-        j
+        (j, limits)
     };
-    let j = judged(c.reference);
+    let (j, limits) = judged(c.reference);
     let relative = c.reference.filter(|(_, r)| *r == Reference::Standard);
     let default: Vec<f64> = (0..ours.len())
         .filter_map(|run| of(Reference::HyStart, run)?.get(c.measure))
@@ -483,11 +487,13 @@ fn entry(
         value: j.value,
         limit: j.limit,
         excess: j.excess.map(|e| [e.1, e.2]),
-        runs_to_decide: j.runs_to_decide,
+        // More runs cannot mend a transfer that never completes.
+        runs_to_decide: j.runs_to_decide.filter(|_| never == 0),
         values: values.iter().map(|v| v.filter(|v| v.is_finite())).collect(),
+        limits: limits.iter().map(|v| v.filter(|v| v.is_finite())).collect(),
         never,
         broken,
         default_value: median(&default).map(|m| m.mid),
-        against_default: relative.map(|(factor, _)| judged(Some((factor, Reference::HyStart))).verdict),
+        against_default: relative.map(|(factor, _)| judged(Some((factor, Reference::HyStart))).0.verdict),
     }
 }

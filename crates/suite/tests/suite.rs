@@ -78,9 +78,9 @@ fn a_baseline_tells_what_became_worse() {
         r
     };
     let (good, bad) = (rename(report_of(&["standard"])), rename(report_of(&["limited:max_ssthresh=20"])));
-    let (worse, both) = baseline::worse(&good, &good).expect("comparable");
-    assert_eq!((worse.len(), both), (0, good.entries.len()));
-    let (worse, _) = baseline::worse(&bad, &good).expect("comparable");
+    let same = baseline::worse(&good, &good).expect("comparable");
+    assert_eq!((same.worse.len(), same.both, same.unequal), (0, good.entries.len(), None));
+    let worse = baseline::worse(&bad, &good).expect("comparable").worse;
     assert!(
         worse.iter().any(|w| w.now.scenario == "short-1MB" && w.by.is_some_and(|b| b[0] > 0.0)),
         "{worse:?}"
@@ -156,6 +156,17 @@ fn a_transfer_that_stalls_meets_nothing() {
     let n = suite.scenarios[0].study.runs.expect("stated") as usize;
     assert_eq!(r.entries[0].values.len(), n);
     assert_eq!(said, [(Verdict::DoesNotMeet, 2, n - 2), (Verdict::Undecided, 2, n - 2)]);
+    assert!(r.entries.iter().all(|e| e.runs_to_decide.is_none()), "{:?}", r.entries);
+    // What slow start and today's default do does not depend on who stalls.
+    let honest = run(
+        &suite,
+        &Settings { runs: Some(n as u32), ..settings.clone() },
+        &Simulator,
+        &|| false,
+        |_, _, _| (),
+    );
+    let limits = |r: &Report| r.entries.iter().map(|e| (e.limit, e.default_value)).collect::<Vec<_>>();
+    assert_eq!(limits(&r), limits(&honest.expect("it runs")));
     // Nor do ten runs of twelve that lose nothing meet a limit of losses.
     let twelve = Settings { runs: Some(12), ..settings.clone() };
     let of_twelve = run(&suite, &twelve, &stalls, &|| false, |_, _, _| ()).expect("it runs");
@@ -201,6 +212,46 @@ fn a_suite_that_is_stopped_keeps_what_is_finished() {
     assert!(baseline::worse(&whole, &r).is_err(), "it is no baseline of the whole suite");
 }
 
+/// Of unequal numbers of runs both are judged by those that both have: more runs than before, or fewer, are no change.
+#[test]
+fn unequal_numbers_of_runs_are_judged_over_the_common_ones() {
+    let of = |runs: u32| {
+        let settings = Settings { runs: Some(runs), ..settings(&["search"]) };
+        run(&few(), &settings, &Simulator, &|| false, |_, _, _| ()).expect("it runs")
+    };
+    let (mut few, mut many) = (of(6), of(12));
+    let both = |now: &Report, before: &Report| baseline::worse(now, before);
+    for (now, before) in [(&few, &many), (&many, &few)] {
+        let found = both(now, before).expect("comparable");
+        assert!(found.worse.is_empty(), "{:?}", found.worse);
+        assert_eq!(found.unequal, Some((few.entries.len(), 6)));
+    }
+    // What the common runs leave open, twelve decide: that was no better.
+    let open = |r: &mut Report, runs: usize, verdict| {
+        let e = &mut r.entries[0];
+        let above = |i: usize| if i.is_multiple_of(2) && i < 6 { 2.0 } else { 1.0 };
+        (e.values, e.limits) = (0..runs).map(|i| (Some(above(i)), Some(1.5))).unzip();
+        e.verdict = verdict;
+    };
+    open(&mut few, 6, Verdict::Undecided);
+    open(&mut many, 12, Verdict::Meets);
+    assert!(both(&few, &many).expect("comparable").worse.is_empty());
+    // A change within the common runs is told, and without a difference of nothing.
+    few.entries[0].verdict = Verdict::DoesNotMeet;
+    let found = both(&few, &many).expect("comparable").worse;
+    assert_eq!(
+        found.iter().map(|w| (w.verdict, w.before, w.by, w.runs)).collect::<Vec<_>>(),
+        [(Verdict::DoesNotMeet, Verdict::Undecided, None, 6)]
+    );
+    many.entries[0].limits.clear();
+    let why = both(&few, &many).expect_err("no limits");
+    assert!(
+        why.contains("found 6 runs in one report and 12 in the other")
+            && why.contains("run the baseline again"),
+        "{why}"
+    );
+}
+
 /// A report whose runs are then changed by hand: what a plugin that stalls, or an older night, would leave.
 #[test]
 fn a_gate_is_never_surer_than_its_runs() {
@@ -211,12 +262,12 @@ fn a_gate_is_never_surer_than_its_runs() {
     let completion = |e: &&mut slowstart_suite::run::Entry| e.criterion.starts_with("completion_s");
     let e = stalls.entries.iter_mut().find(completion).expect("a criterion of time");
     (e.values[1], e.values[4]) = (None, None);
-    let (found, _) = worse(&stalls, &good).expect("comparable");
+    let found = worse(&stalls, &good).expect("comparable").worse;
     assert_eq!(found.iter().map(|w| (w.lost, w.runs)).collect::<Vec<_>>(), [(2, 6)]);
     // Met before, undecided now.
     let mut open = good.clone();
     open.entries[0].verdict = Verdict::Undecided;
-    assert_eq!(worse(&open, &good).expect("comparable").0.len(), 1);
+    assert_eq!(worse(&open, &good).expect("comparable").worse.len(), 1);
     // A value by more than a percent, to either side.
     let shifted = |by: f64, criterion: &str| {
         let mut r = good.clone();
@@ -231,11 +282,11 @@ fn a_gate_is_never_surer_than_its_runs() {
         r.entries.iter_mut().for_each(|e| e.criterion = "goodput_mbps >= 0.9 standard".into());
         r
     };
-    assert!(!worse(&shifted(1.02, "completion_s"), &good).expect("comparable").0.is_empty());
-    assert!(worse(&shifted(0.9, "completion_s"), &good).expect("comparable").0.is_empty());
+    assert!(!worse(&shifted(1.02, "completion_s"), &good).expect("comparable").worse.is_empty());
+    assert!(worse(&shifted(0.9, "completion_s"), &good).expect("comparable").worse.is_empty());
     let (less, more) = (shifted(0.9, "completion_s"), shifted(1.1, "completion_s"));
-    assert!(!worse(&at_least(&less), &at_least(&good)).expect("comparable").0.is_empty());
-    assert!(worse(&at_least(&more), &at_least(&good)).expect("comparable").0.is_empty());
+    assert!(!worse(&at_least(&less), &at_least(&good)).expect("comparable").worse.is_empty());
+    assert!(worse(&at_least(&more), &at_least(&good)).expect("comparable").worse.is_empty());
     // What is missing cannot be compared.
     let mut left = good.clone();
     left.left_out = vec![LeftOut { scenario: "short-1MB".into(), why: "no such part".into() }];
@@ -249,7 +300,7 @@ fn a_gate_is_never_surer_than_its_runs() {
     assert!(worse(&good, &other).expect_err("refused").contains("expected search among them"));
     // Releases of one series of the kernel are compared, others are not.
     let on = |stack: &str| Report { stack: stack.into(), ..good.clone() };
-    assert!(worse(&on("Linux 6.18.44-cloud"), &on("Linux 6.18.2")).expect("comparable").0.is_empty());
+    assert!(worse(&on("Linux 6.18.44-cloud"), &on("Linux 6.18.2")).expect("comparable").worse.is_empty());
     assert_eq!(
         worse(&on("Linux 6.18.44"), &on("Linux 6.12.9")).expect_err("refused"),
         "stack: found \"Linux 6.12\", expected \"Linux 6.18\" as in this run"
@@ -262,8 +313,11 @@ fn a_gate_is_never_surer_than_its_runs() {
     assert!(worse(&good, &few).expect_err("refused").contains("found 5 runs"));
     // More runs now than then: those that both have are compared.
     let mut more = good.clone();
-    more.entries.iter_mut().for_each(|e| e.values.extend_from_within(..));
-    assert_eq!(worse(&more, &good).expect("comparable").0.len(), 0);
+    for e in &mut more.entries {
+        e.values.extend_from_within(..);
+        e.limits.extend_from_within(..);
+    }
+    assert_eq!(worse(&more, &good).expect("comparable").worse.len(), 0);
 }
 
 /// A stack whose runs are all alike, and references that complete within a second or are not seen.

@@ -61,7 +61,7 @@ impl Baseline {
         let mut runs: BTreeMap<u128, (u128, Vec<Option<f64>>)> = BTreeMap::new();
         let mut labels: BTreeMap<(String, String), String> = BTreeMap::new();
         let mut twice = None;
-        scan(parts, schema, &wanted, |arrays, rows| {
+        scan(parts, schema, &wanted, |_, arrays, rows| {
             let arrays: Vec<Values> = arrays.into_iter().map(Values).collect();
             for row in 0..rows {
                 let text = |at: usize| arrays[at].with_text(row, str::to_string).unwrap_or_default();

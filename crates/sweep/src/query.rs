@@ -2,7 +2,7 @@
 
 use crate::baseline::{Baseline, difference, difference_columns};
 use crate::plan::hex;
-use crate::store::{Store, StoreError};
+use crate::store::{Holds, Store, StoreError};
 use crate::table::{TableError, arrow_type};
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
@@ -53,6 +53,17 @@ pub enum QueryError {
     /// Differences from a baseline that has no runs, or more than one at a place.
     #[error("baseline: {0}")]
     Baseline(String),
+    /// A group of rows of several sweeps.
+    #[error(
+        "group {group}: found rows of several sweeps ({sweeps}), expected those of one: name more columns (--group \
+         startup,size_bytes), choose some rows (--where size_bytes=2000000), or keep sweeps in stores of their own"
+    )]
+    Pooled {
+        /// The values of its columns.
+        group: String,
+        /// The sweeps.
+        sweeps: String,
+    },
     /// A filter of a column of numbers by something else.
     #[error("filter: found {value:?} for column {column}, expected a number, perhaps with a unit")]
     NoNumber {
@@ -249,14 +260,14 @@ fn fitted(array: &ArrayRef, to: &DataType) -> ArrayRef {
     Arc::new(text.finish())
 }
 
-/// Calls `each` with the batches of the parts, which have the columns `wanted` of `schema` in this order.
+/// Calls `each` with the name of each part and its batches, which have the columns `wanted` of `schema` in this order.
 pub(crate) fn scan(
     parts: &[(String, PathBuf)],
     schema: &Schema,
     wanted: &[usize],
-    mut each: impl FnMut(Vec<ArrayRef>, usize),
+    mut each: impl FnMut(&str, Vec<ArrayRef>, usize),
 ) -> Result<(), QueryError> {
-    for (_, file) in parts {
+    for (name, file) in parts {
         let reader =
             part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
         let names: Vec<&str> = wanted.iter().map(|i| schema.field(*i).name().as_str()).collect();
@@ -270,15 +281,34 @@ pub(crate) fn scan(
                     None => new_null_array(field.data_type(), batch.num_rows()),
                 }
             });
-            each(arrays.collect(), batch.num_rows());
+            each(name, arrays.collect(), batch.num_rows());
         }
     }
     Ok(())
 }
 
+/// The sweep that a part is of.
+fn sweep_of(part: &str) -> &str {
+    part.split('-').next().unwrap_or(part)
+}
+
+/// For each sweep of a store what its runs have in common: its text without what rows tell apart, and without the
+/// number and the seed of its runs. Empty if the store has one sweep or none.
+fn kinds(store: &Store) -> Result<BTreeMap<String, String>, QueryError> {
+    let sweeps = if store.holds() == Holds::Sweeps { store.sweeps()? } else { BTreeMap::new() };
+    let kind = |text: &str| {
+        let mut table: toml::Table = text.parse().ok()?;
+        table.retain(|key, _| !["axes", "draws", "startups", "runs", "seed"].contains(&key));
+        Some(table.to_string())
+    };
+    let several = sweeps.len() > 1;
+    let all = sweeps.into_iter().filter(|_| several);
+    Ok(all.map(|(id, of)| (id.clone(), kind(&of.text).unwrap_or(id))).collect())
+}
+
 /// True if two parts may hold the same key: if they are of several sweeps.
 fn may_repeat(parts: &[(String, PathBuf)]) -> bool {
-    let mut sweeps: Vec<&str> = parts.iter().filter_map(|(name, _)| name.split('-').next()).collect();
+    let mut sweeps: Vec<&str> = parts.iter().map(|(name, _)| sweep_of(name)).collect();
     sweeps.dedup();
     sweeps.len() > 1 || parts.iter().any(|(name, _)| name.ends_with("cut"))
 }
@@ -299,7 +329,7 @@ pub fn batches(store: &Store, columns: &[String]) -> Result<(SchemaRef, Vec<Reco
         Arc::new(Schema::new(wanted.iter().map(|i| all.field(*i).clone()).collect::<Vec<_>>()));
     let mut out = Vec::new();
     let mut failed = None;
-    scan(&parts, &all, &wanted, |arrays, _| match RecordBatch::try_new(Arc::clone(&narrow), arrays) {
+    scan(&parts, &all, &wanted, |_, arrays, _| match RecordBatch::try_new(Arc::clone(&narrow), arrays) {
         Ok(batch) => out.push(batch),
         Err(e) => failed = Some(e),
     })?;
@@ -345,13 +375,16 @@ struct Group {
     values: Vec<Vec<f64>>,
     /// The same, pair by pair with those of the baseline's run, if it has one.
     pairs: Vec<Vec<(Option<f64>, Option<f64>)>>,
+    /// Of what kinds its rows are, and a sweep of each.
+    kinds: BTreeMap<String, String>,
 }
 
 /// Answers a query. Groups are in order of their values; other rows in the order of the parts. A run that two
 /// sweeps computed counts once.
 ///
 /// # Errors
-/// If the store cannot be read, or has no such column.
+/// If the store cannot be read, or has no such column; if a group has rows of sweeps that differ in more than
+/// axes, startups and runs.
 pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
     let parts = store.parts()?;
     let all = schema(&parts)?;
@@ -381,7 +414,9 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
     let baseline = q.baseline.as_ref().map(|b| Baseline::read(&parts, &all, b, &values)).transpose()?;
     let key = if may_repeat(&parts) { Some(resolve(&all, "key")?) } else { None };
     let mut wanted: Vec<usize> = [&filters[..], &shown[..], &values[..]].concat();
-    wanted.extend(key);
+    let kinds = if q.group.is_empty() { BTreeMap::new() } else { kinds(store)? };
+    let engine = if kinds.is_empty() { None } else { resolve(&all, "engine").ok() };
+    wanted.extend(key.into_iter().chain(engine));
     wanted.extend(baseline.iter().flat_map(|b| &b.columns));
     wanted.sort_unstable();
     wanted.dedup();
@@ -391,13 +426,13 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
         shown.iter().map(place).collect(),
         values.iter().map(place).collect(),
     );
-    let key_at = key.as_ref().map(place);
+    let (key_at, engine_at) = (key.as_ref().map(place), engine.as_ref().map(place));
     let pairs_at: Vec<usize> = baseline.iter().flat_map(|b| &b.columns).map(place).collect();
     let mut seen = BTreeSet::new();
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let (mut rows, mut read) = (Vec::new(), 0);
     let mut name = String::new();
-    scan(&parts, &all, &wanted, |arrays, n| {
+    scan(&parts, &all, &wanted, |part, arrays, n| {
         read += n;
         let arrays: Vec<Values> = arrays.into_iter().map(Values).collect();
         for row in 0..n {
@@ -420,9 +455,14 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
             if !groups.contains_key(&name) {
                 let cells = shown_at.iter().map(|at| arrays[*at].cell(row)).collect();
                 let (values, pairs) = (vec![Vec::new(); values_at.len()], vec![Vec::new(); values_at.len()]);
-                groups.insert(name.clone(), Group { cells, rows: 0, values, pairs });
+                groups.insert(name.clone(), Group { cells, rows: 0, values, pairs, kinds: BTreeMap::new() });
             }
             let group = groups.get_mut(&name).expect("it is there");
+            if let Some(kind) = kinds.get(sweep_of(part)) {
+                let engine = engine_at.and_then(|at| arrays[at].with_text(row, |e| format!("{kind}{e}")));
+                let sweep = || sweep_of(part).to_string();
+                group.kinds.entry(engine.unwrap_or_default()).or_insert_with(sweep);
+            }
             group.rows += 1;
             for (at, list) in values_at.iter().zip(&mut group.values) {
                 list.extend(arrays[*at].number(row));
@@ -450,10 +490,15 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
             }
         }
         let mut sorted: Vec<_> = groups.into_values().collect();
+        if let Some(g) = sorted.iter().find(|g| g.kinds.len() > 1) {
+            let of: Vec<String> = g.cells.iter().map(Cell::text).collect();
+            let sweeps = g.kinds.values().cloned().collect::<Vec<_>>().join(", ");
+            return Err(QueryError::Pooled { group: of.join(", "), sweeps });
+        }
         sorted.sort_by(|a, b| compare(&a.cells, &b.cells));
         rows = sorted
             .into_iter()
-            .map(|Group { mut cells, rows, values: lists, pairs }| {
+            .map(|Group { mut cells, rows, values: lists, pairs, .. }| {
                 cells.push(Cell::Integer(rows as u64));
                 for ((list, pairs), i) in lists.iter().zip(&pairs).zip(&values) {
                     cells.extend(summary(list, rows));

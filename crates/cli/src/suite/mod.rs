@@ -255,9 +255,15 @@ impl Run {
             bail!("nothing was judged: no criterion of these scenarios was observed; the report says why");
         }
         let Some((before, _)) = before else { return Ok(report.passed()) };
-        let (worse, both) =
+        let baseline::Compared { worse, both, unequal } =
             baseline::worse(&report, &before).map_err(|why| anyhow!("--against-baseline: {why}"))?;
         let mut text = format!("\nAgainst the baseline: {} of {both} criteria became worse.\n", worse.len());
+        if let Some((n, runs)) = unequal {
+            let _ = writeln!(
+                text,
+                "Of {n} criteria the two have different numbers of runs: compared are those that both have, {runs} at least."
+            );
+        }
         for w in &worse {
             let mut by = w.by.map_or(String::new(), |[low, high]| {
                 format!(", by {} to {}", words::number(low), words::number(high))
@@ -274,7 +280,7 @@ impl Run {
                 e.startup,
                 e.scenario,
                 e.criterion,
-                e.verdict.word()
+                w.verdict.word()
             );
         }
         if before.stack != report.stack && !before.stack.is_empty() {

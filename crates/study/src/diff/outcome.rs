@@ -129,10 +129,12 @@ impl Outcome {
             let price = own.and_then(|b| costs.price(b, figure));
             let Some(p) = price.filter(Price::outweighs) else { continue };
             why.push(if figure == Figure::Of(Measure::StartupLost) {
-                let text = format!("loses more packets in {}, up to {} more", p.share(), number(p.most));
+                let text =
+                    format!("loses more packets in {}, up to {} more", p.share(p.pays), number(p.most));
                 ("loses more", text)
             } else {
-                let text = format!("waits longer in the queue in {}, up to {}", p.share(), delay(p.most));
+                let text =
+                    format!("waits longer in the queue in {}, up to {}", p.share(p.pays), delay(p.most));
                 ("longer queue", text)
             });
         }
@@ -231,6 +233,11 @@ impl Outcome {
             parts.push(format!("compared over the {} runs that both have, of {x} and {y}", self.pairs));
         }
         parts.extend(is_broken(a).then(|| "A broke a rule".to_string()));
+        let never = [a, b].map(Summary::unfinished);
+        parts.extend((never[0] > 0 && never[1] > 0).then(|| {
+            let [x, y] = [a, b].map(|s| s.rows.len());
+            format!("completes in {} of {x} runs of A and in {} of {y} of B", x - never[0], y - never[1])
+        }));
         let says = matches!(self.is, Is::Worse | Is::TooFew) || parts.len() > 1;
         says.then(|| parts.join("; "))
     }
@@ -293,6 +300,12 @@ mod tests {
         let o = outcome(&a, &fast);
         assert_eq!((o.is, o.words().as_str()), (Is::Worse, "stalls"));
         assert_eq!(o.why[0].1, "does not complete in 2 of 12 runs in which A does");
+        // The same in both is no difference, and is said.
+        let none = never(of([7.0, 7.2], 6), &[0, 1, 2, 3, 4, 5]);
+        let (same, said) =
+            (outcome(&none, &none), "search; completes in 0 of 6 runs of A and in 0 of 6 of B");
+        assert_eq!(same.note(&summarise(&none)[0], &summarise(&none)[0]).as_deref(), Some(said));
+        assert_eq!(same.is, Is::Same);
         assert_eq!(is(&fast, &a).0, Is::Better);
         // What stalls loses little: the other does not lose more for that.
         let mut lossy = a.clone();

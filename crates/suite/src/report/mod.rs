@@ -136,6 +136,7 @@ mod tests {
             limit: Some(limit),
             excess: None,
             runs_to_decide: None,
+            limits: vec![],
             values: vec![Some(value); 6],
             never: 0,
             broken: 0,
