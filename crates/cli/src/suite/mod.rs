@@ -196,7 +196,8 @@ impl Run {
     fn command(&self) -> Vec<String> {
         let mut words: Vec<String> = ["slowstart", "suite", "run"].map(str::to_string).to_vec();
         let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
-        self.startup.iter().for_each(|s| add("--startup", s.clone()));
+        // One by one, so that a line ends between two.
+        study_args::startups(&self.startup).into_iter().for_each(|s| add("--startup", s));
         match self.stack.options() {
             options if options.is_empty() => {
                 add("--avoidance", self.avoidance.clone());

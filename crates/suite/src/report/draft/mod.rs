@@ -284,7 +284,8 @@ fn sections(p: &mut Page, suite: &Suite, report: &Report, chapter: &str) {
 }
 
 fn scenario(p: &mut Page, s: &Scenario, report: &Report) {
-    p.section(&anchor("scenario", &s.name), &s.name, |p| {
+    // The table of contents has the sections of RFC 9743, and so fits a page.
+    p.section_with(&[("anchor", &anchor("scenario", &s.name)), ("toc", "exclude")], &s.name, |p| {
         p.t(&s.question);
         let conditions = conditions(&s.study);
         p.terms([("Source", &*s.source), ("Conditions", &*conditions), ("Not tested", &*s.not_tested)]);

@@ -105,7 +105,12 @@ impl Page {
 
     /// A section with a name; `body` fills it.
     pub(super) fn section(&mut self, anchor: &str, name: &str, body: impl FnOnce(&mut Self)) {
-        self.open("section", &[("anchor", anchor)]);
+        self.section_with(&[("anchor", anchor)], name, body);
+    }
+
+    /// The same with these attributes.
+    pub(super) fn section_with(&mut self, of: &[(&str, &str)], name: &str, body: impl FnOnce(&mut Self)) {
+        self.open("section", of);
         self.element("name", &[], name);
         body(self);
         self.close("section");
