@@ -295,7 +295,9 @@ pub(crate) mod tests {
         let of = |cases: u32| {
             let all = |name, seconds, lost| (0..cases).map(move |i| row(name, i, seconds, lost));
             let mut knows: Vec<GameRow> = all("knows", 0.8, 0).collect();
-            knows.iter_mut().for_each(|r| r.memory = true);
+            for r in &mut knows {
+                r.memory = true;
+            }
             let rows = all("fast", 1.0, 100).chain(all("clean", 2.0, 0)).chain(all("neither", 3.0, 50));
             front(&scores(&rows.chain(knows).collect::<Vec<_>>(), None))
         };

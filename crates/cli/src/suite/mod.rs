@@ -197,7 +197,9 @@ impl Run {
         let mut words: Vec<String> = ["slowstart", "suite", "run"].map(str::to_string).to_vec();
         let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
         // One by one, so that a line ends between two.
-        study_args::startups(&self.startup).into_iter().for_each(|s| add("--startup", s));
+        for startup in study_args::startups(&self.startup) {
+            add("--startup", startup);
+        }
         match self.stack.options() {
             options if options.is_empty() => {
                 add("--avoidance", self.avoidance.clone());
