@@ -151,6 +151,8 @@ struct Advice {
     recorded: Recorded,
     /// The startup in use.
     in_use: String,
+    /// True if nothing shows it: it is assumed, as the default of Linux.
+    in_use_is_assumed: bool,
     /// What to use instead; null: stay with it.
     use_instead: Option<String>,
     /// Why there is no advice; null if there is one.
@@ -184,6 +186,7 @@ impl Advice {
             version: env!("CARGO_PKG_VERSION"),
             recorded,
             in_use: String::new(),
+            in_use_is_assumed: false,
             use_instead: None,
             none_because: Some(why),
             size_bytes,
@@ -215,11 +218,20 @@ impl Advise {
         // Only startups that are none of ours: there is nothing to compare with.
         let foreign = self.in_use.is_none() && shown.is_none() && !recorded.in_use.is_empty();
         self.in_use = self.in_use.take().or(shown.map(str::to_string));
+        let unlike = if foreign {
+            let names: Vec<String> = recorded.in_use.keys().cloned().collect();
+            Some(format!(
+                "their senders use {}, which is no startup here; --in-use names one to compare with",
+                list(&names)
+            ))
+        } else {
+            self.unlike_default(&recorded)
+        };
         let in_use = scenario::Contender::read("in-use", self.in_use(), "cubic")?;
         let (failed, files) = (recorded.failed as usize, (recorded.files + recorded.failed) as usize);
         let size = size.or(recorded.middle_bytes()).unwrap_or(0);
-        if foreign || recorded.paths.len() < FEWEST_PATHS {
-            let advice = self.none(recorded, size, foreign);
+        if unlike.is_some() || recorded.paths.len() < FEWEST_PATHS {
+            let advice = self.none(recorded, size, unlike);
             self.show(&advice, None)?;
             for (key, _) in
                 [("--page", &self.page), ("--paths", &self.paths)].iter().filter(|(_, f)| f.is_some())
@@ -267,6 +279,26 @@ impl Advise {
         self.in_use.as_deref().unwrap_or(DEFAULT)
     }
 
+    /// True if neither the user nor the recordings say what is in use: the default is assumed.
+    fn assumes(&self, recorded: &Recorded) -> bool {
+        let (alike, agreement) = recorded.most_alike();
+        let agrees = alike.len() <= TELLING && 2 * agreement.agree > agreement.of && alike.contains(&DEFAULT);
+        self.in_use.is_none() && !agrees
+    }
+
+    /// Why the default, which would be assumed, is not in use: it does not explain what most senders sent.
+    fn unlike_default(&self, recorded: &Recorded) -> Option<String> {
+        let like = recorded.fits.get(DEFAULT).copied().unwrap_or(0);
+        (self.in_use.is_none() && 2 * like < recorded.unnamed).then(|| {
+            format!(
+                "nothing names the startup in use, and {DEFAULT}, the default of Linux, explains what was sent in {} of {} \
+                 transfers; --in-use names it",
+                number(like as f64),
+                number(recorded.unnamed as f64)
+            )
+        })
+    }
+
     fn read(&self) -> Result<Recorded> {
         let options = Options {
             candidates: candidates().into(),
@@ -305,18 +337,12 @@ impl Advise {
 
     /// The advice of material that allows none. Where the recorded exits were too early, the trial that would
     /// decide.
-    fn none(&self, recorded: Recorded, size: u64, foreign: bool) -> Advice {
+    fn none(&self, recorded: Recorded, size: u64, unlike: Option<String>) -> Advice {
         let usable = recorded.paths.len();
         let s = if usable == 1 { "" } else { "s" };
-        let why = if foreign {
-            let names: Vec<String> = recorded.in_use.keys().cloned().collect();
-            format!(
-                "their senders use {}, which is no startup here; --in-use names one to compare with",
-                list(&names)
-            )
-        } else {
+        let why = unlike.unwrap_or_else(|| {
             format!("not enough data: {usable} usable transfer{s}, {FEWEST_PATHS} needed")
-        };
+        });
         let sure = sure(&recorded);
         let (early, exits) = recorded.early();
         let trial = exits >= FEWEST_EXITS && early as f64 > MOSTLY * exits as f64 && self.in_use() != LATER;
@@ -331,6 +357,7 @@ impl Advise {
         };
         Advice {
             in_use: self.in_use().to_string(),
+            in_use_is_assumed: self.in_use.is_none(),
             commands: if trial { self.commands(LATER, None) } else { vec![CAPTURE.to_string()] },
             ..Advice::without(recorded, size, why, verdict, sure)
         }
@@ -345,6 +372,7 @@ impl Advise {
                 format!("These recordings allow no verdict: {why}. A trial of {instead} would decide.");
             return Ok(Advice {
                 in_use: self.in_use().to_string(),
+                in_use_is_assumed: self.assumes(&recorded),
                 commands: self.commands(&instead, None),
                 ..Advice::without(recorded, model.size, why, verdict, sure)
             });
@@ -381,6 +409,7 @@ impl Advise {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
             in_use: self.in_use().to_string(),
+            in_use_is_assumed: self.assumes(&recorded),
             none_because: None,
             size_bytes: model.size,
             time_percent: time.map(Effect::from),
@@ -464,7 +493,13 @@ fn headline(a: &Advice) -> String {
         return a.verdict.clone();
     }
     let advice = match &a.use_instead {
+        Some(startup) if a.in_use_is_assumed => {
+            format!("Try {startup} in a trial, if {} is in use; nothing shows which startup is.", a.in_use)
+        }
         Some(startup) => format!("Try {startup} in a trial."),
+        None if a.in_use_is_assumed => {
+            format!("No change, if {} is in use; nothing shows which startup is.", a.in_use)
+        }
         None => format!("Stay with {}.", a.in_use),
     };
     format!("{advice} For {} over the paths recorded: {}", bytes(a.size_bytes), a.verdict)

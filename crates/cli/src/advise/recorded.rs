@@ -45,7 +45,7 @@ pub(super) struct Band {
     pub transfers: u64,
     /// By the classes of exits, in the order of [`ExitClass::ALL`].
     exits: [u64; 5],
-    /// The cost of early exits, seconds each.
+    /// The least that early exits cost, seconds each, where it is known.
     #[serde(skip)]
     costs_s: Vec<f64>,
 }
@@ -81,6 +81,10 @@ pub(super) struct Recorded {
     /// Transfers by the startup of their sender: that of the congestion control that the file names, or the one that
     /// what was sent shows. A congestion control without a startup here has its own name.
     pub in_use: BTreeMap<String, u64>,
+    /// Transfers whose sender nothing names, although some startup explains what was sent.
+    pub unnamed: u64,
+    /// Those of them for which this startup, by its name, explains it.
+    pub fits: BTreeMap<String, u64>,
     /// Transfers without packets and ACKs, or too short for a path.
     pub without_path: u64,
     /// Transfers that show no filled path: its rate is not known.
@@ -139,6 +143,11 @@ impl Recorded {
         band.costs_s.extend(row.cost_s.filter(|_| row.class == ExitClass::Early));
         if let Some(name) = in_use(row) {
             *self.in_use.entry(name.to_string()).or_default() += 1;
+        } else if let Some(fits) = row.sender_startup_fits.as_ref().filter(|f| !f.is_empty()) {
+            self.unnamed += 1;
+            for name in fits {
+                *self.fits.entry(name.clone()).or_default() += 1;
+            }
         }
         for s in &row.startups {
             if let Some(agree) = agrees(row, &s.startup) {
@@ -187,7 +196,7 @@ impl Recorded {
     pub(super) fn table(&self) -> Table {
         let mut headers: Vec<String> = ["least RTT", "transfers"].map(String::from).into();
         headers.extend(["too early", "link full", "by loss", "not at all", "unknown"].map(String::from));
-        headers.push("early costs".into());
+        headers.push("costs at least".into());
         let line = |b: &Band| -> Vec<Cell> {
             let mut cells: Vec<Cell> = vec![b.rtt.into(), number(b.transfers as f64).into()];
             cells.extend(b.exits.iter().map(|n| {
