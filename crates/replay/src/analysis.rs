@@ -7,6 +7,7 @@ use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
 use crate::naming::{self, Named, Suspect};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
+use crate::transfer::ExitClass;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_study::record::Class;
@@ -558,15 +559,24 @@ impl Analysis {
         let stated = recorded.is_some();
         let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
         let full_at_exit = observed.ok().and_then(|f| self.filling.at_exit(f.at, f.cwnd));
+        let rtt = self.rtt_before_loss.or(self.max_rtt).unwrap_or_default();
+        let by_rule = |exit: ExitEstimate| {
+            exit.evidence.is_congestion() && naming::left_before(&self.suspects, exit.at + epoch, rtt)
+        };
         let certain = match observed {
-            Ok(exit) => stated || self.infer.is_certain(exit, mss) && full_at_exit.is_some_and(|f| f.certain),
+            // A stated exit is certain, and its class is not.
+            Ok(_) if stated && bdp.is_none() && full_at_exit.is_none() => true,
+            Ok(exit) => {
+                (stated || self.infer.is_certain(exit, mss) && !by_rule(exit))
+                    && full_at_exit.is_some_and(|f| f.certain)
+            }
             // An exit in the last round trip leaves no trace.
             Err(why) => why == NoExit::StillGrowing && stated,
         };
-        let class = observed.ok().map(|f| {
+        let class = observed.ok().filter(|_| bdp.is_some() || full_at_exit.is_some()).map(|f| {
             let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
             let full = match f.evidence {
-                Evidence::Recorded => wide(f.cwnd),
+                Evidence::Recorded | Evidence::RecordedLoss => wide(f.cwnd),
                 // A window that stopped exactly at the BDP was reached before that much was in flight.
                 Evidence::GrowthStopped => by_then(more),
                 _ => by_then(filled),
@@ -576,6 +586,7 @@ impl Analysis {
                 None => estimate.class(f.at, full, f.evidence.is_congestion()),
             }
         });
+        let capacity = estimate.capacity(full_at_exit.is_some_and(|f| f.full));
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
         self.finished.iter_mut().for_each(|(_, o)| o.since(epoch));
@@ -597,12 +608,12 @@ impl Analysis {
             observed,
             window_fell: None,
             certain,
-            class: class.unwrap_or(Class::None),
+            class: class.map_or(ExitClass::Unknown, ExitClass::from),
             heuristic: estimate.heuristic(),
-            // An exit of a path that was not full refutes an earlier time.
-            capacity: estimate.capacity().filter(|c| {
+            capacity: capacity.filter(|c| {
+                // An exit of a path that was not full refutes an earlier time.
                 let refuted = full_at_exit.is_some_and(|f| !f.full) && observed.is_ok_and(|e| *c <= e.at);
-                !refuted
+                !refuted && !observed.is_err_and(NoExit::is_limit)
             }),
             by_latency: self.latency.capacity,
             by_throughput,
@@ -647,14 +658,14 @@ pub struct Findings {
     pub iw: Bytes,
     /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
-    /// True if that answer is certain: growth was seen until the exit, and congestion avoidance after it, or
-    /// the file states the window.
+    /// True if that answer is certain: growth was seen until the exit, and congestion avoidance after it, or the
+    /// file states the exit; and so is its class, if it has one.
     pub certain: bool,
-    /// Class of that exit.
-    pub class: Class,
+    /// Class of that exit; unknown if no rate and no round trips show whether the path was full.
+    pub class: ExitClass,
     /// The heuristic that gives `capacity`: `latency` or `throughput`.
     pub heuristic: &'static str,
-    /// When the path was full, by that heuristic; `None` as well if the exit shows that it was not.
+    /// When the path was full, by that heuristic; `None` if it was not seen full.
     pub capacity: Option<Instant>,
     /// When the path was full, by delay.
     pub by_latency: Option<Instant>,
@@ -696,16 +707,18 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The cost of an early exit, in seconds: the time that the path at its median throughput would have
-    /// saved on what was delivered between the exit and the first later interval that reached the median.
-    /// `None` if the exit was not early.
+    /// The least that an early exit cost, in seconds: the time that the path at the rate that it had when it was full
+    /// would have saved on what was delivered between the exit and then. `None` if the exit was not early, or if the
+    /// path was not seen full after it: what it carries is then not known.
     pub fn cost_s(&self) -> Option<f64> {
-        let exit = self.observed.ok().filter(|_| self.class == Class::Early)?;
-        let median = self.median_bps? / 8.0;
-        let after: Vec<_> = self.rates.iter().skip_while(|r| r.0 < exit.at).collect();
+        let exit = self.observed.ok().filter(|_| self.class == ExitClass::Early)?;
+        let full = self.capacity.filter(|c| *c > exit.at)?;
         let width = self.rates.get(1).map(|r| r.0.since(self.rates[0].0))?.as_secs_f64();
-        let slow = after.iter().take_while(|r| r.1 < median);
-        Some(slow.map(|r| width * (1.0 - r.1 / median)).sum())
+        let carried: Vec<f64> = self.rates.iter().filter(|r| r.0 >= full).map(|r| r.1).collect();
+        let rate = stats::quantile(&carried, 0.5).filter(|r| *r > 0.0)?;
+        let before = self.rates.iter().filter(|r| r.0 >= exit.at && r.0 < full);
+        let cost: f64 = before.map(|r| width * (1.0 - r.1 / rate)).sum();
+        (cost > 0.0).then_some(cost)
     }
 }
 

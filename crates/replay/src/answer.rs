@@ -2,6 +2,7 @@
 //! it, and which startups would have finished sooner.
 
 use crate::fork::ForkResult;
+use crate::infer::NoExit;
 use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
 use slowstart_study::record::Class;
 use slowstart_study::words::{bytes, list, number};
@@ -44,7 +45,7 @@ pub fn lead(t: &Transfer) -> String {
         }
     };
     let cost = match t.cost_s.filter(|c| *c > 0.0) {
-        Some(cost) if t.class == ExitClass::Early => format!(", which cost about {} s", number(cost)),
+        Some(cost) if t.class == ExitClass::Early => format!(", which cost at least {} s", number(cost)),
         _ => String::new(),
     };
     format!("It left slow start {how}{cost}; this is {certain}.")
@@ -63,8 +64,10 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
         (class, _) => class.how().to_string(),
     };
     let cost = match (t.class, t.cost_s) {
-        (ExitClass::Early, Some(c)) => format!("about {} s", number(c)),
-        (ExitClass::ChokePoint | ExitClass::None, _) => "nothing".to_string(),
+        (ExitClass::Early, Some(c)) => format!("at least {} s", number(c)),
+        (ExitClass::Early, None) => "unknown: the path was not seen full after it".to_string(),
+        (ExitClass::ChokePoint | ExitClass::None, _) if t.certain => "nothing".to_string(),
+        (ExitClass::ChokePoint | ExitClass::None, _) => "nothing, if this is right".to_string(),
         (ExitClass::Late, _) => again.clone(),
         _ => unknown(),
     };
@@ -153,7 +156,13 @@ fn limited_by(t: &Transfer) -> String {
     };
     // A capture without the SYN's window scale shows no receive window.
     let hidden = t.source == Source::Capture && t.receive_window_bytes.is_none();
-    let window = if hidden { "cwnd or the receive window" } else { "cwnd" };
+    // Where another limit hides the exit, what held the sender in the rest of the time is not known either.
+    let other = t.unclear.as_deref().is_some_and(|why| NoExit::LIMITS.iter().any(|l| l.words() == why));
+    let window = match (other, hidden) {
+        (true, _) => "unknown",
+        (false, true) => "cwnd or the receive window",
+        (false, false) => "cwnd",
+    };
     let of_time = std::iter::once((window, rest)).chain(sums).map(share).collect::<Vec<_>>().join(", ");
     format!("{of_time} of the time")
 }
@@ -190,7 +199,12 @@ fn did(t: &Transfer) -> String {
 fn left(t: &Transfer) -> String {
     let full = t.capacity_time_s.map(|s| format!("the path was full at {} s", number(s)));
     let with = |e: &ExitRecord| format!("It left slow start {}", with(t, e));
-    let not_full = || full.clone().unwrap_or_else(|| "the path was not seen full".to_string());
+    let not_full = |class: Class| {
+        full.clone().unwrap_or_else(|| match class {
+            Class::Early => "the path was not seen full".to_string(),
+            _ => "when the path was full first is not seen".to_string(),
+        })
+    };
     let why = t.unclear.as_deref().unwrap_or("the file shows too little");
     match (t.class.known(), &t.exit) {
         (Some(Class::None), None) => "It was in slow start to the end.".to_string(),
@@ -200,8 +214,8 @@ fn left(t: &Transfer) -> String {
         }
         (Some(class), Some(e)) => {
             let cost = t.cost_s.filter(|c| class == Class::Early && *c > 0.0);
-            let cost = cost.map_or(String::new(), |c| format!(" This cost about {} s.", number(c)));
-            format!("{}: {}; {}.{cost}", with(e), class.manner(), not_full())
+            let cost = cost.map_or(String::new(), |c| format!(" This cost at least {} s.", number(c)));
+            format!("{}: {}; {}.{cost}", with(e), class.manner(), not_full(class))
         }
     }
 }
@@ -313,8 +327,8 @@ mod tests {
         assert_eq!(
             of(&early),
             "It carried 1 MB in 2 s (4 Mbit/s), with a minimum RTT of 50 ms; nothing was retransmitted. It left slow \
-             start at 0.500 s with a window of 100 segments (a loss): too early; the path was not seen full. This cost about \
-             0.750 s. This is not certain."
+             start at 0.500 s with a window of 100 segments (a loss): too early; the path was not seen full. This cost at \
+             least 0.750 s. This is not certain."
         );
         let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };
         assert!(
@@ -336,7 +350,10 @@ mod tests {
             facts(t).into_iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("{name}")).1
         };
         let early = Transfer { cost_s: Some(0.75), certain: true, ..transfer(ExitClass::Early) };
-        assert_eq!(lead(&early), "It left slow start too early, which cost about 0.750 s; this is certain.");
+        assert_eq!(
+            lead(&early),
+            "It left slow start too early, which cost at least 0.750 s; this is certain."
+        );
         let shares = |periods: &[(&str, f64)]| {
             let limits = periods.iter().map(|(what, s)| LimitPeriod {
                 what: (*what).into(),
@@ -365,7 +382,7 @@ mod tests {
             "unknown: hystart and suss explain what was sent"
         );
         assert!(fact(&fits(None, &[]), "startup").starts_with("unknown: none"));
-        assert_eq!(fact(&early, "cost of the exit"), "about 0.750 s");
+        assert_eq!(fact(&early, "cost of the exit"), "at least 0.750 s");
         assert_eq!((fact(&early, "certain"), fact(&early, "path full")), ("yes".into(), "not seen".into()));
         let unknown = Transfer {
             unclear: Some("too few packets".into()),

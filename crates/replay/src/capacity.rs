@@ -157,9 +157,10 @@ impl CapacityEstimate {
         if self.latency() { "latency" } else { "throughput" }
     }
 
-    /// When the path was full, by that heuristic.
-    pub fn capacity(&self) -> Option<Instant> {
-        if self.latency() { self.by_latency } else { self.by_throughput }
+    /// When the path was full, by that heuristic. Every transfer reaches its median throughput, so that by throughput
+    /// this is only known if it was seen that the path was full.
+    pub fn capacity(&self, was_full: bool) -> Option<Instant> {
+        if self.latency() { self.by_latency } else { self.by_throughput.filter(|_| was_full) }
     }
 
     /// The BDP: median throughput times minimum RTT.

@@ -4,16 +4,19 @@
 //! The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection),
 //! `now_ns`, `kind` (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss`
 //! and `cwnd`; others are optional, and unknown keys are ignored. If the file has an event for every ACK,
-//! every startup gets a prediction; otherwise the row states only when the kernel's own startup left.
+//! every startup gets a prediction; otherwise its events are samples of the connection's state, as those of `ss`, with
+//! the exit of the kernel's own startup where one states it.
 
 use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
-use crate::limits::{Lines, MOST_LIVE};
+use crate::limits::{BoundedVec, Lines, MOST_LIVE};
 use crate::observer::Candidate;
+use crate::samples::{self, Sample, threshold};
 use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde_json::Value;
+use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
 use std::collections::BTreeMap;
@@ -27,6 +30,9 @@ const MOST: u64 = 1 << 50;
 /// Maximum length of the name of a connection and of an address, which are held while the connection is live.
 const LONGEST_NAME: usize = 64;
 
+/// States kept of a connection without ACKs; of more, every second is dropped.
+const STATES: usize = 1024;
+
 #[derive(Deserialize)]
 struct Event {
     /// A number or a string; it only identifies the connection.
@@ -39,6 +45,14 @@ struct Event {
     cwnd: u64,
     #[serde(default)]
     pacing_rate: u64,
+    #[serde(default)]
+    control: String,
+    #[serde(default)]
+    ssthresh: Option<u64>,
+    #[serde(default)]
+    srtt_us: u64,
+    #[serde(default)]
+    min_rtt_us: u64,
     #[serde(default)]
     rtt_us: u64,
     #[serde(default)]
@@ -67,8 +81,14 @@ struct KernelConnection {
     sent: Bytes,
     acks: u64,
     retransmitted: u64,
-    /// True if its startup was called at least once.
+    control: String,
+    /// True if its startup was called at least once, and if it had not ended by the newest event.
     asked: bool,
+    growing: bool,
+    /// Its state at events other than ACKs, one for so many of them.
+    states: BoundedVec<Sample>,
+    stride: u64,
+    told: u64,
     left: Option<ExitEstimate>,
     ends: [String; 2],
 }
@@ -90,25 +110,47 @@ impl KernelConnection {
             sent: Bytes::ZERO,
             acks: 0,
             retransmitted: 0,
+            control: e.control.clone(),
             asked: false,
+            growing: false,
+            states: BoundedVec::default(),
+            stride: 1,
+            told: 0,
             left: None,
             ends: [format!(":{}", e.sport), format!("{address}:{}", e.dport)],
         }
     }
 
-    fn on_event(&mut self, e: &Event) {
+    fn on_event(&mut self, e: &Event) -> Result<(), String> {
         let f = &mut self.f;
         f.now = f.now.max(Instant(e.now_ns.saturating_sub(self.begin)));
         let next = e.next.min(MOST);
         f.next = Mark::new(next);
         f.inflight = Bytes(next.saturating_sub(e.acked_bytes));
         f.pacing_rate = (e.pacing_rate > 0).then(|| Rate(e.pacing_rate.saturating_mul(8)));
+        let rtt = |us: u64| (us > 0).then(|| Span::micros(us.min(MOST / 1000)));
+        let state = Sample {
+            at: f.now,
+            cwnd: f.mss * e.cwnd.min(MOST),
+            ssthresh: e.ssthresh.and_then(|n| threshold(n, f.mss.0)),
+            rtt: rtt(e.srtt_us),
+            min_rtt: rtt(e.min_rtt_us),
+            delivered: Some(Bytes(e.acked_bytes.min(MOST))),
+            retransmitted: Some(e.retransmitted),
+            ..Sample::default()
+        };
         self.asked |= e.asked;
+        self.growing = e.asked && state.ssthresh.is_none();
         self.retransmitted = self.retransmitted.max(e.retransmitted);
         if !e.why.is_empty() && e.why != "none" && self.left.is_none() {
-            let cwnd = f.mss * e.cwnd.min(MOST);
-            self.left = Some(ExitEstimate { at: f.now, cwnd, evidence: Evidence::Recorded });
+            let congestion = e.why == "cwr" || Exit::named(&e.why).is_some_and(Exit::by_congestion);
+            let evidence = if congestion { Evidence::RecordedLoss } else { Evidence::Recorded };
+            self.left = Some(ExitEstimate { at: f.now, cwnd: state.cwnd, evidence });
         }
+        if e.kind != "ack" {
+            self.keep(state, e.kind == "end")?;
+        }
+        let f = &mut self.f;
         match e.kind.as_str() {
             "ack" => self.ack(e),
             "loss" | "timeout" => {
@@ -118,9 +160,27 @@ impl KernelConnection {
                 self.analysis.loss(f, &c);
             }
             "undo" => self.analysis.undone(f),
-            // Begin, idle and end only carry the time.
+            // Begin, idle, exit and end are states.
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Keeps a state, the last in any case.
+    fn keep(&mut self, state: Sample, last: bool) -> Result<(), String> {
+        self.told += 1;
+        if !self.told.is_multiple_of(self.stride) && !last {
+            return Ok(());
+        }
+        if self.states.0.len() >= STATES {
+            let mut n = 0;
+            self.states.0.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.stride *= 2;
+        }
+        self.states.push(state, "states")
     }
 
     fn ack(&mut self, e: &Event) {
@@ -161,24 +221,36 @@ impl KernelConnection {
     fn row(self, number: u64) -> (Transfer, Option<Findings>) {
         let exit = match self.left {
             Some(found) => Ok(found),
-            None if self.asked => Err(NoExit::StillGrowing),
+            None if self.growing => Err(NoExit::StillGrowing),
+            // The exit itself is in none of the events.
+            None if self.asked => samples::find(&self.states.0).map(|f| f.0),
             None => Err(NoExit::BeganBefore),
         };
-        let last = Span(self.f.now.0).as_secs_f64();
-        let mut findings = self.analysis.finish(Some(exit));
-        if self.acks == 0 {
-            findings.startups.clear();
-        }
-        let mut row = Transfer::new(Source::KernelEvents, number, self.f.mss).with(&findings);
+        let (mss, states) = (self.f.mss, &self.states.0);
+        let (mut row, findings) = if self.acks == 0 {
+            let mut row = match self.left {
+                Some(left) => samples::with_stated(Source::KernelEvents, number, mss, states, left),
+                None => samples::transfer(Source::KernelEvents, number, mss, states),
+            };
+            row.observe(exit, row.class);
+            // A stated exit is certain; of its class only the absence of one.
+            row.certain =
+                exit == Err(NoExit::StillGrowing) || self.left.is_some() && row.class.known().is_none();
+            (row, None)
+        } else {
+            let findings = self.analysis.finish(Some(exit));
+            let mut row = Transfer::new(Source::KernelEvents, number, mss).with(&findings);
+            row.packets = Some(self.acks);
+            row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
+            row.bytes = row.bytes.max(states.iter().filter_map(|s| s.delivered).max().map(|b| b.0));
+            (row, Some(findings))
+        };
         let [from, to] = self.ends;
         (row.from, row.to) = (from, to);
-        (row.packets, row.retransmitted_packets) = (Some(self.acks), Some(self.retransmitted));
-        row.duration_s = last;
-        row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
-        if self.acks == 0 {
-            row.caveats.push("the file has no ACKs: no startup can be predicted".to_string());
-        }
-        (row, Some(findings))
+        row.congestion_control = Some(self.control).filter(|c| !c.is_empty());
+        row.retransmitted_packets = Some(self.retransmitted);
+        row.duration_s = Span(self.f.now.0).as_secs_f64();
+        (row, findings)
     }
 }
 
@@ -206,7 +278,7 @@ impl Connections<'_> {
         }
         let sk = e.sk.to_string();
         let address = e.daddr.as_str().unwrap_or_default();
-        for (key, length) in [("sk", sk.len()), ("daddr", address.len())] {
+        for (key, length) in [("sk", sk.len()), ("daddr", address.len()), ("control", e.control.len())] {
             if length > LONGEST_NAME {
                 let why = format!("{key}: found {length} bytes, expected at most {LONGEST_NAME}");
                 return Err(InputError::line(number, why));
@@ -229,7 +301,7 @@ impl Connections<'_> {
             self.live.insert(sk.clone(), (self.begun, c));
         }
         if let Some((_, c)) = self.live.get_mut(&sk) {
-            c.on_event(&e);
+            c.on_event(&e).map_err(|why| InputError::line(number, why))?;
         }
         if e.kind == "end"
             && let Some((n, c)) = self.live.remove(&sk)

@@ -11,7 +11,7 @@ use slowstart::avoidance;
 use slowstart::registry::{self, Algorithm, AnyController};
 use slowstart::startup::AnyStartup;
 use slowstart::startup::hystart::{Detect, HyStart, Params};
-use slowstart::units::{Bytes, Instant};
+use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Facts, Handshake};
 
 /// The family of startups that double until packets are lost.
@@ -88,6 +88,20 @@ impl Suspect {
     }
 }
 
+/// True if a startup that may have sent what was sent left by its own rule within two round trips before a loss: then
+/// the rule ended slow start, and the loss came of what had been sent by then.
+pub(crate) fn left_before(all: &[Suspect], loss: Instant, rtt: Span) -> bool {
+    all.iter().any(|s| {
+        let just = s.track.left.is_some_and(|l| l.0 < loss && loss.since(l.0) <= rtt * 2);
+        just && within(s.track.distance, POSSIBLE)
+    })
+}
+
+/// True if a startup is no farther than this from what was sent: at all, and for each round trip.
+fn within(d: Distance, (once, each): (u64, u64)) -> bool {
+    d.permille <= once + each * u64::from(d.rounds)
+}
+
 /// Which startup the sender used, by what it sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
@@ -99,7 +113,6 @@ pub struct Named {
 
 /// Which startup the sender used; `None` if too little is seen to compare any, or if its startup did not end.
 pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
-    let within = |d: Distance, (once, each): (u64, u64)| d.permille <= once + each * u64::from(d.rounds);
     let near = all.iter().filter(|s| within(s.track.distance, POSSIBLE));
     let compared = all.iter().map(|s| s.track.distance.rounds).max()?;
     let seen = |t: &Track| t.distance.after >= LEAST_AFTER || t.disturbed.is_some();

@@ -1,6 +1,7 @@
 //! Sampled windows: what `ss`, flent, M-Lab, iperf and the metrics of qlog contain. Nothing is known between
 //! two samples, and without acknowledgements no startup can be predicted.
 
+use crate::capacity::DelayHeuristic;
 use crate::counters::{self, Counters};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, FLAT, LimitedBy, NoExit, STILL_ROUNDS};
@@ -40,6 +41,12 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// True if a threshold is set that a later one of these samples has not: the loss was spurious, and Linux has
+    /// undone what it did.
+    fn is_undone(&self, later: &[Sample]) -> bool {
+        self.ssthresh.is_some() && later.iter().any(|l| l.ssthresh.is_none())
+    }
+
     /// True if more was retransmitted than at the sample before, as far as both state it.
     fn lost_since(&self, before: &Sample) -> bool {
         self.retransmitted.zip(before.retransmitted).is_some_and(|(now, before)| now > before)
@@ -140,7 +147,7 @@ pub(crate) fn series(mss: Bytes, samples: &[Sample]) -> Option<Series> {
 
 /// The end of slow start in samples: the exit at the first sample after it, and the time of the sample
 /// before.
-fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
+pub(crate) fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
     let (mut best, mut reached) = (Bytes::ZERO, 0);
     let mut flat_since: Option<usize> = None;
     let mut grew = false;
@@ -154,6 +161,10 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
             best = s.cwnd;
             continue;
         };
+        if s.is_undone(&samples[i + 1..]) {
+            (best, reached, flat_since) = (best.max(s.cwnd), i, None);
+            continue;
+        }
         let lost = s.lost_since(before);
         let window = best.max(before.cwnd);
         let found = |evidence, cwnd| Ok((ExitEstimate { at: s.at, cwnd, evidence }, before.at));
@@ -218,6 +229,17 @@ pub fn transfer(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> 
     with_exit(source, number, mss, samples, find(samples))
 }
 
+/// The same where the file states the exit.
+pub(crate) fn with_stated(
+    source: Source,
+    number: u64,
+    mss: Bytes,
+    samples: &[Sample],
+    exit: ExitEstimate,
+) -> Transfer {
+    with_exit(source, number, mss, samples, Ok((exit, exit.at)))
+}
+
 /// The same of samples without windows.
 pub(crate) fn without_windows(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
     with_exit(source, number, mss, samples, Err(NoExit::NoWindow))
@@ -235,16 +257,21 @@ fn with_exit(
     let seconds = |at: Instant| Span(at.0).as_secs_f64();
     if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
         t.duration_s = seconds(last.at.max(first.at));
-        t.retransmitted_packets = last.retransmitted;
+        // Counts of the connection before the first sample are not those of this time.
+        let before = if first.at == Instant::ZERO { *first } else { Sample::default() };
+        t.retransmitted_packets =
+            last.retransmitted.map(|n| n.saturating_sub(before.retransmitted.unwrap_or(0)));
+        let most = samples.iter().filter_map(|s| s.delivered).max();
+        t.bytes = most.map(|b| (b - before.delivered.unwrap_or_default()).0);
     }
     t.limits = counters::periods(samples);
     let least = samples.iter().filter_map(|s| s.min_rtt.or(s.rtt)).min();
     let most = samples.iter().filter_map(|s| s.rtt).max();
     t.min_rtt_s = least.map(Span::as_secs_f64);
     t.peak_delay_s = least.zip(most).map(|(l, m)| (m - l).as_secs_f64());
-    t.bytes = samples.iter().filter_map(|s| s.delivered).max().map(|b| b.0);
-    let loss = samples.windows(2).find(|w| w[1].lost_since(&w[0]));
-    t.first_loss_time_s = loss.map(|w| seconds(w[1].at));
+    let lost =
+        |i: &usize| samples[*i].lost_since(&samples[i - 1]) && !samples[*i].is_undone(&samples[i + 1..]);
+    t.first_loss_time_s = (1..samples.len()).find(lost).map(|i| seconds(samples[i].at));
     // The throughput between samples, as in the second heuristic of the thesis (5.2.2), where nothing else
     // limited it.
     let rate = |w: &[Sample]| {
@@ -266,13 +293,22 @@ fn with_exit(
     let median = slowstart_study::stats::quantile(&values, 0.5).filter(|m| *m > 0.0);
     t.median_bps = median.map(|m| m * 8.0);
     t.capacity_by_throughput_s = median.and_then(|m| rates.iter().find(|r| r.1 >= m)).map(|r| seconds(r.0));
-    t.capacity_time_s = t.capacity_by_throughput_s;
+    // Every transfer reaches its median throughput. A queue shows that the path was full, unless another limit held.
+    let mut delay = DelayHeuristic::default();
+    for (s, rtt, least) in samples.iter().filter_map(|s| Some((s, s.rtt?, least?))) {
+        delay.add(s.at, rtt - least, least);
+    }
+    t.capacity_by_latency_s = delay.capacity.map(seconds);
+    t.capacity_time_s = t.capacity_by_latency_s.filter(|_| !found.is_err_and(NoExit::is_limit));
+    if t.capacity_time_s.is_some() {
+        t.heuristic = "latency".to_string();
+    }
     if let (Ok((f, _)), Some(median), Some(rtt)) = (&found, median, least) {
         let reached = f.cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
         let ended = Ended { at: Span(f.at.0).as_secs_f64(), by_congestion: f.evidence.is_congestion() };
         t.class = measured::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s).into();
     }
-    if let Ok((f, after)) = found {
+    if let Some((f, after)) = found.ok().filter(|f| f.0.at > f.1) {
         t.caveats.push(format!(
             "from samples: slow start ended between {:.3} and {:.3} s",
             seconds(after),

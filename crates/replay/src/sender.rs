@@ -109,6 +109,8 @@ pub struct Counters {
     pub copies: u64,
     /// Bytes that were acknowledged but never captured.
     pub unseen: u64,
+    /// Packets that filled a hole: sent again, or late.
+    pub filled: u64,
     /// ACKs that acknowledged new data.
     pub acks: u64,
     /// ACKs that acknowledged more than one full segment.
@@ -347,7 +349,7 @@ impl Sender {
         }
         let (from, upto) = (d.from.max(self.una), d.upto.min(self.max));
         let first = self.ranges.partition_point(|p| p.upto <= from);
-        let (mut same, mut identified, mut at) = (true, true, Instant::ZERO);
+        let (mut same, mut same_id, mut identified, mut at) = (true, true, true, Instant::ZERO);
         for p in self.ranges.iter().skip(first).take_while(|p| p.from < upto) {
             if p.is_hole() {
                 return false;
@@ -358,14 +360,19 @@ impl Sender {
             let parts = |n: u64, of: u64| (n.saturating_sub(of) / self.unit.max(1)) as u16;
             let id = p.id.wrapping_add(parts(d.from, p.from)).wrapping_sub(parts(p.from, d.from));
             let unknown = d.id == 0 || p.id == 0;
-            same &= unknown || d.id == id || d.id == p.id;
+            same_id &= unknown || d.id == id || d.id == p.id;
             identified &= !unknown;
-        }
-        if made_before || !same || identified {
-            return made_before || same;
         }
         let since = d.at.since(at);
         let rtt = self.facts.min_rtt.or(self.facts.srtt);
+        if identified {
+            // A retransmission is another packet, whatever its timestamp. It comes to the receiver a round trip later.
+            let soon = self.receiver && d.timestamp.is_some() && rtt.is_some_and(|rtt| since < rtt / 2);
+            return same && (same_id || soon);
+        }
+        if made_before || !(same && same_id) {
+            return made_before;
+        }
         let asked = self.duplicates > 0 || self.sacked > 0;
         if asked {
             rtt.is_some_and(|rtt| since < rtt / 2)
@@ -413,6 +420,16 @@ impl Sender {
         sent
     }
 
+    /// Splits the hole around this offset, so that a packet fills its part of it and no more.
+    fn split_hole(&mut self, at: u64) {
+        let i = self.ranges.partition_point(|p| p.upto <= at);
+        let Some(p) = self.ranges.get_mut(i).filter(|p| p.is_hole() && p.from < at) else { return };
+        let mut rest = p.clone();
+        (p.upto, rest.from) = (at, at);
+        (p.bytes, rest.bytes) = (small(Bytes(p.len())), small(Bytes(rest.len())));
+        self.ranges.insert(i + 1, rest);
+    }
+
     /// Data was sent that overlaps what was sent before, or fills a hole.
     fn on_retransmission(&mut self, d: &DataInfo, now: Instant) {
         let upto = d.upto.min(self.max);
@@ -428,6 +445,8 @@ impl Sender {
             }
             return;
         }
+        self.split_hole(d.from);
+        self.split_hole(upto);
         let i = self.ranges.partition_point(|p| p.upto <= d.from);
         let (mut holes, mut overtaken) = (None, false);
         for p in self.ranges.iter_mut().skip(i).take_while(|p| p.from < upto) {
@@ -437,10 +456,7 @@ impl Sender {
             (p.timestamp, p.timestamps) = (d.timestamp.unwrap_or(0), d.timestamp.is_some());
             (p.at, p.id) = (now, d.id);
             if p.is_hole() {
-                holes = Some(p.hole);
-                if d.from <= p.from && upto >= p.upto {
-                    p.hole = Instant::NEVER;
-                }
+                holes = Some(std::mem::replace(&mut p.hole, Instant::NEVER));
             }
             p.retransmitted = true;
         }
@@ -448,6 +464,7 @@ impl Sender {
         self.sent_total += Bytes(upto - d.from);
         if let Some(found) = holes {
             self.counters.unseen = self.counters.unseen.saturating_sub(upto - d.from);
+            self.counters.filled += n;
             let quarters = if self.receiver { REORDER_AT_RECEIVER } else { 1 };
             let soon = self.facts.min_rtt.unwrap_or(Span::millis(10)) * quarters / REORDER;
             if overtaken || d.captured.since(found) < soon {

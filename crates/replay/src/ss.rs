@@ -511,6 +511,37 @@ mod tests {
         assert_eq!((busy.class, busy.limits), (ExitClass::ChokePoint, Some(Vec::new())));
     }
 
+    /// A spurious loss that the kernel undoes ends nothing; the rule that sets a threshold later does.
+    #[test]
+    fn a_loss_that_is_undone_is_no_exit() {
+        let windows = [
+            (10, None, 0),
+            (20, None, 0),
+            (40, None, 0),
+            (44, Some(30), 1),
+            (80, None, 1),
+            (160, None, 1),
+            (320, Some(320), 1),
+            (322, Some(320), 1),
+        ];
+        let t = read(&ss_text(&windows)).expect("samples").remove(0);
+        let exit = t.exit.expect("an exit");
+        assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (320_000, "a threshold was set without loss"));
+        assert_eq!((t.first_loss_time_s, t.class), (None, ExitClass::ChokePoint));
+    }
+
+    /// What was acknowledged before the first sample is not of this time.
+    #[test]
+    fn counts_from_before_the_first_sample_do_not_count() {
+        let text = ss_text(&[(150, Some(120), 7), (151, Some(120), 7), (152, Some(120), 9)]);
+        let earlier = text.replace("bytes_acked:", "bytes_acked:50");
+        let t = read(&earlier).expect("samples").remove(0);
+        // 500, 50100000 and 50200000: ten digits more in all but the first.
+        assert_eq!((t.bytes, t.retransmitted_packets), (Some(50_200_000 - 500), Some(2)));
+        let t = read(&text).expect("samples").remove(0);
+        assert_eq!((t.bytes, t.capacity_time_s), (Some(200_000), None));
+    }
+
     /// What a rule sets is the window, which had reached it between two samples; also in the last one.
     #[test]
     fn a_threshold_above_the_last_window_is_the_window() {

@@ -298,8 +298,8 @@ pub struct Transfer {
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
     pub unclear: Option<String>,
-    /// True if the answer is certain: growth was seen until the exit, and congestion avoidance after it, or
-    /// the file states the window.
+    /// True if the answer is certain: growth was seen until the exit, and congestion avoidance after it, or the
+    /// file states the exit; and so is its class, if it has one.
     #[serde(default)]
     pub certain: bool,
     /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the
@@ -307,17 +307,18 @@ pub struct Transfer {
     pub class: ExitClass,
     /// Heuristic of `capacity_time_s` (SEARCH thesis, 5.2): `latency` or `throughput`.
     pub heuristic: String,
-    /// When the path was full, by that heuristic.
+    /// When the path was full, by that heuristic; null if it was not seen full.
     pub capacity_time_s: Option<f64>,
-    /// When the path was full, by delay.
+    /// When the path was full if the heuristic of delay is right.
     pub capacity_by_latency_s: Option<f64>,
-    /// When the path was full, by throughput.
+    /// When the path was full if the heuristic of throughput is right: the first interval that reached the median,
+    /// which every transfer has.
     pub capacity_by_throughput_s: Option<f64>,
     /// Median throughput in bits per second; null if too little was delivered.
     pub median_bps: Option<f64>,
     /// When the sender first detected a loss.
     pub first_loss_time_s: Option<f64>,
-    /// Cost of an early exit.
+    /// The least that an early exit cost, in seconds; null if the path was not seen full after it.
     pub cost_s: Option<f64>,
     /// Periods in which something other than cwnd limited the sender, to the round trip or the sample: the first
     /// 256. Null if the file does not show it.
@@ -448,7 +449,7 @@ impl Transfer {
     /// Sets what the findings contain.
     #[must_use]
     pub fn with(mut self, f: &Findings) -> Self {
-        self.observe(f.observed, f.class.into());
+        self.observe(f.observed, f.class);
         self.certain = f.certain;
         self.duration_s = seconds(f.last);
         self.bytes = Some(f.delivered.0);
@@ -534,6 +535,10 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         if n.acks == 0 {
             // What was sent is known, and nothing of what became of it.
             (t.bytes, t.iw_bytes, t.limits) = (None, None, None);
+            if n.filled > 0 {
+                // Without the distance to the sender, late packets are not told from those sent again.
+                (t.retransmitted_packets, t.spurious_packets, t.reordered_packets) = (None, None, None);
+            }
             if way.syn_seen() {
                 t.withhold(NoExit::NoAcks);
             }
@@ -587,7 +592,8 @@ fn caveats(c: &Connection, from: usize, n: &Counters, no_path: Option<NoExit>) -
     );
     add(
         vantage == Vantage::Receiver && c.timestamps,
-        "captured at the receiver: times are those of its clock, to the resolution of the timestamps",
+        "captured at the receiver: times are those of its clock, to the resolution of the timestamps; what was sent again \
+         and lost again is not seen",
     );
     add(vantage != Vantage::Receiver && n.unseen > 0, "the capture missed packets that were acknowledged");
     add(acks == 0, "no acknowledgement was captured: nothing is known about the path");
@@ -598,9 +604,12 @@ fn caveats(c: &Connection, from: usize, n: &Counters, no_path: Option<NoExit>) -
     );
     add(
         no_path == Some(NoExit::BelowTick),
-        "the RTT is not known: it is shorter than a tick of the timestamps by which the sender's order of events is restored",
+        "the RTT is not known: it is no longer than a few ticks of the timestamps by which the sender's order of events is restored",
     );
-    add(copies > 0, "packets that were captured twice are counted once");
+    add(
+        copies > 0,
+        "packets that were captured twice, or that came late after they were sent again, are counted once",
+    );
     add(
         c.directions[1 - from].is_cut(),
         "packets are cut within the SYN's options: the receive window is not known",

@@ -1,7 +1,7 @@
 //! Captures as tools make them: packets twice, cut packets, one direction, clocks that step, the receiver's side
 //! without a handshake. Each gives the row of the capture without that fault, or says what it does not show.
 
-use crate::common::{Frame, frames, pcap, run, six, under};
+use crate::common::{Frame, frames, pcap, run, run_with, six, under};
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::fit;
 use slowstart_replay::open;
@@ -275,4 +275,70 @@ fn accurate_ecn_counts_marks() {
         "{:?}",
         t.exit
     );
+}
+
+/// The receiver sees which packets were sent again: also those that fill a hole of many, one after another.
+#[test]
+fn retransmissions_are_counted_at_the_receiver() {
+    for path in ["rate=20Mbit rtt=40ms queue=1bdp", "rate=20Mbit rtt=40ms queue=1bdp loss=1%"] {
+        let o = run(path, "standard", Some("3MB"));
+        let sent = row(&frames(&o, 0), ALL).retransmitted_packets.expect("counted") as f64;
+        let t = row(&frames(&o, 1), ALL);
+        let seen = t.retransmitted_packets.expect("counted") as f64;
+        assert!(sent > 20.0 && (0.9..=1.0).contains(&(seen / sent)), "{path}: {seen} of {sent}, {t:?}");
+    }
+    // Packets that the network sent twice.
+    let o = run("rate=20Mbit rtt=40ms queue=8bdp duplicate=5%", "hystart", Some("3MB"));
+    let sent = row(&frames(&o, 0), ALL).retransmitted_packets;
+    let t = row(&frames(&o, 1), ALL);
+    assert!(sent <= Some(3) && t.retransmitted_packets <= Some(3), "{sent:?}, {t:?}");
+}
+
+/// Data alone, without ACKs: what fills a hole was late or was sent again, and which is not known. What comes a second
+/// time as another packet was sent again.
+#[test]
+fn data_without_acks_shows_few_retransmissions() {
+    let data = |ip: Vec<Frame>| ip.into_iter().filter(|f| f.bytes[12] == 192).collect::<Vec<_>>();
+    let reordered = run("rate=20Mbit rtt=40ms queue=8bdp second_route=20%,10ms", "standard", Some("1MB"));
+    let t = row(&data(frames(&reordered, 1)), ALL);
+    assert_eq!((t.retransmitted_packets, t.reordered_packets), (None, None), "{t:?}");
+    let mut ip = data(frames(&run("rate=20Mbit rtt=40ms queue=8bdp", "standard", Some("1MB")), 0));
+    let mut again = Frame { ns: ip[200].ns + 362_000_000, ..ip[200].clone() };
+    again.bytes[4] ^= 0x55;
+    ip.push(again);
+    ip.sort_by_key(|f| f.ns);
+    let t = row(&ip, ALL);
+    assert_eq!(t.retransmitted_packets, Some(1), "{t:?}");
+    assert!(!t.caveats.iter().any(|c| c.contains("captured twice")), "{:?}", t.caveats);
+}
+
+/// Every transfer has a median rate. That the path was full is said where it was seen.
+#[test]
+fn a_path_that_was_never_full_has_no_time_of_it() {
+    for (path, set) in [
+        ("rate=1Gbit rtt=50ms queue=1bdp", &[("rmem", "242000")][..]),
+        ("rate=1Gbit rtt=50ms queue=1bdp", &[("send_buffer", "300000")]),
+        ("rate=1Gbit rtt=20ms queue=1bdp loss=0.5%", &[]),
+        ("rate=1Gbit rtt=50ms queue=1bdp policer=\"rate=20Mbit burst=50kB\"", &[]),
+    ] {
+        let o = run_with(path, "standard", Some("4MB"), set);
+        for end in [0, 1] {
+            let t = row(&frames(&o, end), ALL);
+            assert_eq!((t.capacity_time_s, t.cost_s), (None, None), "{path} {set:?}: {t:?}");
+        }
+    }
+}
+
+/// A rule that leaves in the round trip before the loss that its last round brings: the loss ended nothing, and both
+/// are possible.
+#[test]
+fn a_loss_soon_after_an_exit_by_rule_is_not_certain() {
+    for (seed, rate) in ["7Mbit", "9Mbit", "12Mbit", "16Mbit"].into_iter().enumerate() {
+        let o = run(&format!("rate={rate} rtt={}ms queue=3bdp", 14 + seed), "hystart", Some("3MB"));
+        for end in [0, 1] {
+            let t = row(&frames(&o, end), ALL);
+            let by_loss = t.exit.as_ref().is_some_and(|e| e.evidence == "loss");
+            assert!(!(by_loss && t.certain), "{rate}: {t:?}");
+        }
+    }
 }

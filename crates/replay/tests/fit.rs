@@ -1,6 +1,6 @@
 //! A path fitted to the capture of a simulated run is the path of that run, within stated bounds.
 
-use crate::common::run;
+use crate::common::{run, run_with};
 use slowstart_replay::analysis::{Findings, Keep};
 use slowstart_replay::fit::course::{course, traces};
 use slowstart_replay::fit::{Estimate, FittedPath, fit};
@@ -268,5 +268,54 @@ fn drawn_paths_are_fitted_again_or_the_interval_says_how_badly() {
     for (i, least) in [0.6, 0.6, 0.9, 0.9].into_iter().enumerate() {
         assert!(f64::from(near[i]) >= least * f64::from(all[i]), "{near:?} of {all:?}");
         assert!(f64::from(covered[i]) >= 0.8 * f64::from(all[i]), "{covered:?} of {all:?}");
+    }
+}
+
+/// What a link carried while a queue stood is not its rate if it carried more at another time.
+#[test]
+fn a_link_that_became_faster_has_no_one_rate() {
+    for (path, size) in [
+        ("schedule=0s:20Mbit,3s:60Mbit rtt=60ms queue=400kB", "40MB"),
+        ("schedule=0s:10Mbit,2s:30Mbit,4s:90Mbit rtt=40ms queue=300kB", "40MB"),
+    ] {
+        let f = fitted(&run(path, "standard", Some(size)));
+        let wide = f.rate_bps.high.is_none_or(|high| high > 1.2 * f.rate_bps.low);
+        assert!(wide || f.rate_vary.is_some(), "{path}: {:?}", f.rate_bps);
+    }
+}
+
+/// A sender that the receive window limits sends it at once: no ACK waits for a slot.
+#[test]
+fn bursts_of_a_receive_window_are_no_slots() {
+    for (path, rmem) in [
+        ("rate=1Gbit rtt=50ms queue=1bdp", "242000"),
+        ("rate=1Gbit rtt=20ms queue=1bdp", "120000"),
+        ("rate=1Gbit rtt=100ms queue=1bdp", "400000"),
+    ] {
+        let f = fitted(&run_with(path, "hystart", Some("4MB"), &[("rmem", rmem)]));
+        let rtt =
+            path.split(' ').nth(1).and_then(|r| r.strip_prefix("rtt=")?.strip_suffix("ms")?.parse().ok());
+        let rtt: f64 = rtt.expect("an RTT");
+        let base = &f.base_rtt_s;
+        assert!(f.ack_aggregate_s.is_none(), "{path}: {:?}", f.ack_aggregate_s);
+        assert!((base.value * 1e3 / rtt - 1.0).abs() < 0.03, "{path}: {base:?}");
+    }
+}
+
+/// A policer drops what its bucket does not hold, and that is no random loss.
+#[test]
+fn losses_of_a_policer_are_not_random() {
+    for (path, rate, startup, size) in [
+        ("rate=300Mbit rtt=30ms queue=1bdp policer=\"rate=50Mbit burst=500kB\"", 50e6, "standard", "40MB"),
+        ("rate=1Gbit rtt=40ms queue=1bdp policer=\"rate=40Mbit burst=50kB\"", 40e6, "hystart", "10MB"),
+        ("rate=1Gbit rtt=120ms queue=1bdp policer=\"rate=15Mbit burst=100kB\"", 15e6, "standard", "10MB"),
+        ("rate=1Gbit rtt=20ms queue=1bdp policer=\"rate=100Mbit burst=250kB\"", 100e6, "hystart", "40MB"),
+        ("rate=100Mbit rtt=60ms queue=1bdp policer=\"rate=20Mbit burst=200kB\"", 20e6, "standard", "20MB"),
+    ] {
+        let f = fitted(&run(path, startup, Some(size)));
+        println!("{path}: {:?} {:?} {:?}", f.policer, f.loss, f.rate_bps);
+        assert!(f.loss.is_none(), "{path}: {:?}", f.loss);
+        let found = f.policer.as_ref().map(|p| p.rate_bps.value);
+        assert!(found.is_none_or(|r| (r / rate - 1.0).abs() < 0.05), "{path}: {found:?}");
     }
 }

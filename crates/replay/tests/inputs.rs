@@ -4,6 +4,7 @@ use crate::common::{Frame, frames, pcap, pcapng, run, six, under};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};
+use slowstart_replay::transfer::ExitClass;
 use slowstart_replay::transfer::Transfer;
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
@@ -234,4 +235,56 @@ fn kernel_events_are_replayed() {
     assert!(bad("{\"sk\":1,\"now_ns\":2}\n").starts_with("line 1: found no kernel event"));
     let zero = "{\"sk\":1,\"now_ns\":2,\"kind\":\"ack\",\"acked_bytes\":0,\"next\":0,\"mss\":0,\"cwnd\":1}\n";
     assert!(bad(zero).starts_with("line 1: mss: found 0"));
+}
+
+/// Samples and events of a stock control, as `kernel watch --json` writes them: the state counts, and the reason of an
+/// exit; that the exit is stated makes nothing else certain.
+#[test]
+fn kernel_events_without_acks_are_samples() {
+    let line = |ms: u64,
+                kind: &str,
+                (cwnd, ssthresh): (u64, &str),
+                acked: u64,
+                srtt: u64,
+                asked: bool,
+                why: &str| {
+        format!(
+            "{{\"sk\":\"ffff\",\"now_ns\":{},\"kind\":\"{kind}\",\"control\":\"reno\",\"daddr\":\"10.77.0.2\",\"dport\":35842,\
+             \"sport\":5999,\"mss\":1448,\"cwnd\":{cwnd},\"ssthresh\":{ssthresh},\"acked_bytes\":{acked},\"next\":{},\
+             \"srtt_us\":{srtt},\"min_rtt_us\":40690,\"retransmitted\":{},\"asked\":{asked},\"why\":\"{why}\"}}\n",
+            1_000_000_000 + ms * 1_000_000,
+            acked + cwnd * 1448,
+            if ssthresh == "null" { 0 } else { 339 }
+        )
+    };
+    let mut lines = vec![line(0, "begin", (10, "null"), 0, 40_690, true, "none")];
+    for (ms, cwnd, acked, srtt) in
+        [(100, 41, 44_888, 44_608), (200, 150, 200_000, 60_000), (300, 330, 450_000, 110_000)]
+    {
+        lines.push(line(ms, "sample", (cwnd, "null"), acked, srtt, true, "none"));
+    }
+    let growing = lines.clone();
+    let exit = line(519, "exit", (670, "335"), 955_680, 198_543, true, "loss");
+    lines.push(exit.clone());
+    for n in 6..50_u64 {
+        lines.push(line(n * 100, "sample", (335 + n, "335"), n * 120_000, 100_000, false, "none"));
+    }
+    lines.push(line(5_000, "end", (380, "335"), 6_000_001, 100_000, false, "none"));
+    let one = |lines: &[String]| replay(lines.concat().into_bytes()).transfers.remove(0).row;
+    let t = one(&lines);
+    let found = (t.bytes, t.retransmitted_packets, t.min_rtt_s, t.congestion_control.as_deref());
+    assert_eq!(found, (Some(6_000_001), Some(339), Some(0.040_690), Some("reno")));
+    assert_eq!((t.class, t.certain), (ExitClass::Late, false), "{t:?}");
+    let stated = t.exit.expect("stated");
+    assert_eq!((stated.cwnd_bytes, stated.evidence.as_str()), (670 * 1448, "congestion, stated in the file"));
+    // No event states the exit, and a threshold shows it.
+    let hidden: Vec<String> = lines.iter().filter(|l| **l != exit).cloned().collect();
+    let t = one(&hidden);
+    assert!(t.exit.is_some() && !t.certain, "{t:?}");
+    let last = [&growing[..], &[line(900, "end", (516, "167"), 900_000, 150_000, true, "none")]].concat();
+    let t = one(&last);
+    assert!(t.exit.is_some() && t.class != ExitClass::None && !t.certain, "{t:?}");
+    // It never left.
+    let t = one(&growing);
+    assert_eq!((t.class, t.certain, t.bytes), (ExitClass::None, true, Some(450_000)), "{t:?}");
 }

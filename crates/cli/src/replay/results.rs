@@ -299,13 +299,20 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// Prints each caveat once, with the connections to which it applies.
+    /// Prints each caveat once, with the connections to which it applies; with the sender if it applies to one
+    /// direction of two.
     fn print_notes(&self) -> Result<()> {
         let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for row in &self.first {
             for caveat in &row.caveats {
                 let names = notes.entry(caveat).or_default();
-                let name = self.name(row);
+                let other = |o: &Transfer| {
+                    (o.connection, &o.file) == (row.connection, &row.file) && !o.caveats.contains(caveat)
+                };
+                let mut name = self.name(row);
+                if self.first.iter().any(other) {
+                    name = format!("{name}, data from {}", printable(&row.from));
+                }
                 if !names.contains(&name) {
                     names.push(name);
                 }

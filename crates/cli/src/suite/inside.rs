@@ -2,6 +2,7 @@
 
 use slowstart::units::{Bytes, Span};
 use slowstart_replay::analysis::Keep;
+use slowstart_replay::infer::Evidence;
 use slowstart_replay::open::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::ExitClass;
@@ -49,7 +50,7 @@ pub(super) fn inside(file: &Path) -> Result<Inside, EngineError> {
     stream(kind, input, &options, &mut each, &mut |_| ()).map_err(|e| named(&e))?;
     let Some(AnalysedTransfer { row, findings, .. }) = largest else { return Ok(Inside::default()) };
     let mut all = Inside {
-        certain: row.certain,
+        certain: row.certain || row.exit.as_ref().is_some_and(|e| e.evidence == Evidence::Recorded.words()),
         peak_inflight: findings.as_ref().map(|f| f.peak_inflight),
         control: row.congestion_control,
         ..Inside::default()

@@ -75,7 +75,7 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
     let none =
         || "found no packet that waited for the link, expected some: its rate is not known".to_string();
     let mut flow = Flow::new(f).ok_or_else(none)?;
-    let slot = slots::find(&flow).map_or(0.0, |s| s.value);
+    let slot = slots::of(f, &flow).map_or(0.0, |s| s.value);
     if slot > 0.0 {
         flow = flow.grouped();
     }

@@ -16,6 +16,7 @@ pub mod text;
 mod waves;
 
 use crate::analysis::Findings;
+use crate::infer::LimitedBy;
 use flow::Flow;
 use serde::{Deserialize, Serialize};
 
@@ -165,7 +166,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     let acks = f.packets.acks().len();
     let mut flow = Flow::new(f)
         .ok_or_else(|| format!("found {acks} ACKs of new data and no RTT sample, expected at least two"))?;
-    let slots = slots::find(&flow);
+    let slots = slots::of(f, &flow);
     let slot = slots.as_ref().map_or(0.0, |s| s.value);
     if slot > 0.0 {
         flow = flow.grouped();
@@ -225,8 +226,19 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         high: Some(jitter.most * 4.0 / 3.0),
         basis: format!("how ACKs scatter about {} lines of 32 ACKs of a full link", jitter.lines),
     });
+    let mut rate_bps = busy.estimate(lost, rate_vary.as_ref());
+    if let Some(faster) = busy.faster.filter(|_| busy.full && rate_vary.is_none()) {
+        let faster = faster * 8.0;
+        if changes.is_none() {
+            rate_bps.value = faster;
+        }
+        rate_bps.high = None;
+        rate_bps.basis =
+            format!("{}; {:.3} Mbit/s were delivered at another time", rate_bps.basis, faster / 1e6);
+        notes.push("the rate of the link is not the same all the time, so that it is a lower bound".into());
+    }
     Ok(FittedPath {
-        rate_bps: busy.estimate(lost, rate_vary.as_ref()),
+        rate_bps,
         rate_vary,
         rate_changes: changes.is_some(),
         base_rtt_s,
@@ -254,14 +266,15 @@ fn first_delay(flow: &Flow, window: f64) -> Option<Estimate> {
     })
 }
 
+/// For how many seconds this limited the sender.
+fn limited(f: &Findings, by: LimitedBy) -> f64 {
+    f.periods.iter().filter(|p| p.0 == by).map(|p| p.2.since(p.1).as_secs_f64()).sum()
+}
+
 /// Why no queue stood, as far as the transfer shows it.
 fn limits(f: &Findings) -> String {
-    use crate::infer::LimitedBy;
-    let time = |by: LimitedBy| -> f64 {
-        f.periods.iter().filter(|p| p.0 == by).map(|p| p.2.since(p.1).as_secs_f64()).sum()
-    };
-    let (window, application) =
-        (time(LimitedBy::ReceiveWindow), time(LimitedBy::Application) + time(LimitedBy::Idle));
+    let window = limited(f, LimitedBy::ReceiveWindow);
+    let application = limited(f, LimitedBy::Application) + limited(f, LimitedBy::Idle);
     let why = if window > 0.0 && window >= application {
         format!("the receive window limited the sender for {window:.2} s")
     } else if application > 0.0 {

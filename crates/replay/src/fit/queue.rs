@@ -103,7 +103,7 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
         return Queue {
             bytes: Estimate {
                 value: most,
-                low: most - noise,
+                low: (most - noise).max(packet),
                 high: None,
                 basis: "the greatest backlog in which a packet was taken in".into(),
             },
@@ -116,7 +116,7 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
                 },
                 above_bytes: Estimate {
                     value: above,
-                    low: depths.iter().copied().fold(above, f64::min) - noise,
+                    low: (depths.iter().copied().fold(above, f64::min) - noise).max(0.0),
                     high: Some(above + noise),
                     basis,
                 },
@@ -129,7 +129,7 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
     let bytes = match quantile(&deep, 0.5) {
         Some(middle) => Estimate {
             value: middle.max(packet),
-            low: quantile(&deep, 0.05).unwrap_or(middle) - noise - packet,
+            low: (quantile(&deep, 0.05).unwrap_or(middle) - noise - packet).max(0.0),
             high: Some(quantile(&deep, 0.95).unwrap_or(middle) + noise + packet),
             basis: format!("the backlog before {} packets that it dropped", deep.len()),
         },

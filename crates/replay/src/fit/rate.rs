@@ -32,6 +32,9 @@ const KNOWN: f64 = 0.2;
 /// by, and between so many intervals, as a share of all; it may have become faster or slower between the others.
 const LESS: f64 = 0.25;
 const STEADY: f64 = 0.33;
+/// So many intervals without repairs that exceed the greatest rate of the busy ones by this factor show a link that
+/// was faster at another time.
+const FASTER: (usize, f64) = (3, 1.15);
 /// Deviation of the rate, as a share, from which it counts as varying.
 const VARIES: f64 = 0.04;
 
@@ -56,6 +59,8 @@ struct Interval {
 pub(super) struct Busy {
     /// Runs of ACKs, first and last, in which a queue stood all the time.
     pub(super) runs: Vec<(usize, usize)>,
+    /// A rate of intervals in which no queue stood, if the link was faster then, bytes per second.
+    pub(super) faster: Option<f64>,
     /// Bytes per second delivered in them.
     pub(super) rate: f64,
     /// Their length, seconds.
@@ -178,6 +183,7 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
     if !full {
         let best = all.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
         return Some(Busy {
+            faster: None,
             runs: vec![best.acks],
             rate: best.rate,
             seconds: best.seconds,
@@ -197,14 +203,19 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
             _ => runs.push(i.acks),
         }
     }
+    let greatest = busy.iter().map(|i| i.rate).fold(0.0, f64::max);
+    let mut more: Vec<f64> =
+        all.iter().filter(|i| i.clean && i.rate > greatest * FASTER.1).map(|i| i.rate).collect();
+    more.sort_by(f64::total_cmp);
     Some(Busy {
+        faster: more.len().checked_sub(FASTER.0).map(|n| more[n]),
         runs,
         rate,
         seconds,
         deviation: variance.sqrt(),
         intervals: busy.len(),
         repairs: busy.iter().any(|i| !i.clean),
-        most: busy.iter().map(|i| i.rate).fold(0.0, f64::max),
+        most: greatest,
         full,
     })
 }

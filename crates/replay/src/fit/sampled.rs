@@ -178,10 +178,12 @@ pub fn fit(s: &Series) -> Result<(FittedPath, Course), String> {
     let time: f64 = rates.iter().map(|r| r.1).sum();
     let mean = rates.iter().map(|(r, l)| r * l).sum::<f64>() / time;
     let deviation = (rates.iter().map(|(r, l)| (r - mean) * (r - mean) * l).sum::<f64>() / time).sqrt();
-    let error = 2.0 * deviation / (rates.len() as f64).sqrt();
+    // What was delivered by a sample is known to a round trip.
+    let error = (2.0 * deviation / (rates.len() as f64).sqrt()).max(mean * base / time);
     let share = (3.0_f64.sqrt() * deviation / mean).min(0.95);
     let period = quantile(&lengths, 0.5).unwrap_or(LENGTH);
-    let each = format!("{} steps in which a queue stood", rates.len());
+    let s_of = if rates.len() == 1 { "" } else { "s" };
+    let each = format!("{} step{s_of} in which a queue stood", rates.len());
     let rate_vary = (share > 0.05).then(|| Vary {
         share: Estimate {
             value: share,

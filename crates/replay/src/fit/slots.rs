@@ -1,6 +1,9 @@
 //! ACK slots: ACKs that come at multiples of a period, several at once.
 
-use super::{Estimate, flow::Flow};
+use super::{Estimate, flow::Flow, limited};
+use crate::analysis::Findings;
+use crate::infer::LimitedBy;
+use slowstart::units::Span;
 use slowstart_study::stats::quantile;
 
 /// Periods that are tried, seconds, and the ratio of one to the next.
@@ -13,6 +16,9 @@ const SURE: f64 = 0.85;
 const GROUPS: usize = 20;
 /// Packets that a group acknowledges in the mean. With fewer, a constant link gives the same gaps by itself.
 const PACKETS: f64 = 2.5;
+
+/// The share of the time for which the receive window may limit the sender.
+const LIMITED: f64 = 0.3;
 
 /// The least share of the gap before its group that the first packet of a group waits, if ACKs wait for slots.
 const WAITED: f64 = 0.5;
@@ -34,8 +40,14 @@ fn waits(flow: &Flow, groups: &[(f64, f64, usize)]) -> Vec<bool> {
     groups.windows(2).take_while(|w| w[1].0 < flow.first_loss).map(&mut waited).collect()
 }
 
-/// The period of the slots, if ACKs come in slots.
-pub(super) fn find(flow: &Flow) -> Option<Estimate> {
+/// The period of the slots, if ACKs come in slots. A sender that waits for the receive window sends a window at once,
+/// so that its ACKs come in groups by themselves.
+pub(super) fn of(f: &Findings, flow: &Flow) -> Option<Estimate> {
+    let window = limited(f, LimitedBy::ReceiveWindow);
+    if window > LIMITED * Span(f.last.0).as_secs_f64() { None } else { find(flow) }
+}
+
+fn find(flow: &Flow) -> Option<Estimate> {
     let groups = flow.groups();
     let delivered = groups.last()?.1;
     if groups.len() < GROUPS || delivered / flow.packet < PACKETS * groups.len() as f64 {

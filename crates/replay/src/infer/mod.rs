@@ -79,6 +79,8 @@ pub enum Evidence {
     Mark,
     /// A sample has ssthresh set, the sample before had not, and nothing was lost between them.
     Threshold,
+    /// The file states the exit, and that congestion was the reason.
+    RecordedLoss,
     /// The file states the exit.
     Recorded,
 }
@@ -86,7 +88,7 @@ pub enum Evidence {
 impl Evidence {
     /// True if the network caused the exit (loss, timeout or ECN), not the startup's own rule.
     pub const fn is_congestion(self) -> bool {
-        matches!(self, Self::Loss | Self::Timeout | Self::Mark)
+        matches!(self, Self::Loss | Self::Timeout | Self::Mark | Self::RecordedLoss)
     }
 
     /// The text used in rows and messages.
@@ -97,6 +99,7 @@ impl Evidence {
             Self::Timeout => "timeout",
             Self::Mark => "a mark by the network",
             Self::Threshold => "a threshold was set without loss",
+            Self::RecordedLoss => "congestion, stated in the file",
             Self::Recorded => "stated in the file",
         }
     }
@@ -145,12 +148,21 @@ pub enum NoExit {
     NoAcks,
     /// Where the capture was made is not known, and so is when the sender did what.
     NoVantage,
-    /// Seen at the receiver, the round trip is shorter than a tick of the timestamps that restore the sender's
+    /// Seen at the receiver, the round trip is not longer than the ticks of the timestamps that restore the sender's
     /// order of events.
     BelowTick,
 }
 
 impl NoExit {
+    /// Something other than cwnd limited the sender: what it then sent shows nothing of the path.
+    pub(crate) const LIMITS: [Self; 4] =
+        [Self::ApplicationLimited, Self::PeerLimited, Self::BufferLimited, Self::LimitedOtherwise];
+
+    /// True if something other than cwnd limited the sender.
+    pub(crate) fn is_limit(self) -> bool {
+        Self::LIMITS.contains(&self)
+    }
+
     /// The text used in rows and messages.
     pub const fn words(self) -> &'static str {
         match self {
@@ -168,7 +180,7 @@ impl NoExit {
             Self::NoWindow => "the file does not state the window",
             Self::NoAcks => "no acknowledgement was captured",
             Self::NoVantage => "where it was captured is not known",
-            Self::BelowTick => "the round trip is shorter than a tick of the timestamps",
+            Self::BelowTick => "the round trip is no longer than a few ticks of the timestamps",
         }
     }
 }

@@ -10,7 +10,13 @@ use slowstart_study::scenario::{Study, StudyText};
 
 /// A download over a path.
 pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
+    run_with(path, startup, size, &[])
+}
+
+/// A download with settings of its hosts.
+pub(crate) fn run_with(path: &str, startup: &str, size: Option<&str>, set: &[(&str, &str)]) -> Outcome {
     let text = StudyText {
+        set: set.iter().map(|(k, v)| ((*k).to_string(), (*v).to_string())).collect(),
         path: path.to_string(),
         startups: vec![startup.to_string()],
         size: size.map(String::from),
