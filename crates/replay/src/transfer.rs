@@ -521,6 +521,8 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         let exact = way.vantage == Vantage::Sender && n.unseen == 0;
         let by_loss = findings.observed.is_ok_and(|e| e.evidence.is_congestion());
         let reordered = n.reordered > 0 || n.spurious > 0;
+        // A rule that left before such a loss does not show in what was sent after it.
+        t.certain &= !(by_loss && reordered);
         if let Some(named) = findings.named.as_ref().filter(|_| exact && !(by_loss && reordered)) {
             // Without the handshake it is not known that the connection begins here.
             t.sender_startup = named.name.filter(|_| c.handshake.is_some()).map(str::to_string);
