@@ -3,7 +3,7 @@
 use crate::condensed;
 use crate::engine::{EngineArg, interrupt_of};
 use crate::interrupt::Interrupted;
-use crate::output::{print, wrap};
+use crate::output::{print, print_verdict, wrap};
 use crate::printable::printable;
 use crate::study_args::TransferArgs;
 use anyhow::{Context, Result, bail};
@@ -76,6 +76,7 @@ impl Explain {
         let start = Span(study.start().0).as_secs_f64();
         let told = Told::new(&outcome.row, &outcome.trace, start, outcome.measured.packet.payload);
         print(&wrap(&printable(&told.heading()), 2))?;
+        print_verdict(&printable(&told.headline()))?;
         if self.trace {
             return condensed::lines(&told.samples, &told.events, told.mss).iter().try_for_each(|l| print(l));
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Time that a simulation may take to stop: a plugin may loop, a file may be a pipe that nobody writes to.
 const GRACE: Duration = Duration::from_millis(900);
 /// Time between two looks whether a signal came.
-const POLL: Duration = Duration::from_millis(50);
+pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 /// The signals that end a command: SIGHUP not if it is ignored, as under `nohup`.
 #[cfg(unix)]

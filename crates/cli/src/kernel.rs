@@ -296,16 +296,14 @@ fn listed() -> Result<serde_json::Value> {
 }
 
 fn show_list() -> Result<()> {
-    for r in list()? {
-        print(&control_line(&r))?;
+    let controls = list()?.into_iter().map(|r| control_line(&r));
+    let selections = list_selections().into_iter().map(|s| selection_line(&s));
+    let defaults = list_defaults()?.into_iter().map(|d| default_line(&d));
+    let lines: Vec<String> = controls.chain(selections).chain(defaults).collect();
+    if lines.is_empty() {
+        return print("nothing of slowstart is loaded, selected or set as default");
     }
-    for s in list_selections() {
-        print(&selection_line(&s))?;
-    }
-    for d in list_defaults()? {
-        print(&default_line(&d))?;
-    }
-    Ok(())
+    lines.iter().try_for_each(|line| print(line))
 }
 
 fn select_main(cgroup: &Path, control: &str, pin: bool) -> Result<()> {
@@ -341,6 +339,10 @@ fn finding_line(f: &Finding) -> String {
 
 fn show_check() -> Result<()> {
     let check = Check::tried();
+    print(match check.verdict(Verb::Load) {
+        Verdict::Fails(_) => "Startups cannot be loaded here.",
+        _ => "Startups can be loaded here.",
+    })?;
     print("This kernel and this process have:")?;
     for f in &check.findings {
         print(&finding_line(f))?;

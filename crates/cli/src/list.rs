@@ -15,6 +15,8 @@ use slowstart_sim::path::{PATH_KEYS, PathSpec};
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::profile::{Knob, Profile};
 use slowstart_study::chosen;
+use slowstart_study::decision::default_startup;
+use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::Param;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -254,7 +256,8 @@ fn line(text: &str) -> Result<()> {
 
 /// Startups, a line each.
 fn brief(list: &[Entry]) -> Result<()> {
-    print(&format!("{}; * compared by default", Kind::Startups.heading()))?;
+    let baseline = default_startup(SIMULATOR).unwrap_or_default();
+    print(&format!("{}; * compared by default, {baseline} as the baseline", Kind::Startups.heading()))?;
     let names = list.iter().map(|e| e.name.len()).max().unwrap_or(0);
     for e in list {
         let mark = if e.is_default { '*' } else { ' ' };
@@ -262,6 +265,9 @@ fn brief(list: &[Entry]) -> Result<()> {
     }
     line("`slowstart list startups NAME` shows the parameters and their values.")
 }
+
+/// The least room for a description, in columns.
+const LEAST_ABOUT: usize = 20;
 
 /// Seeds of which the values of an ensemble are shown.
 const DRAWN: u64 = 30;
@@ -285,12 +291,16 @@ fn brief_paths(list: &[Entry]) -> Result<()> {
     let wide =
         |i: usize| rows.iter().map(|r| r[i].chars().count()).chain([headers[i].len()]).max().unwrap_or(0);
     let widths: [usize; 4] = std::array::from_fn(wide);
+    // A few letters of a description say nothing.
+    let used = widths.iter().map(|w| w + 2).sum::<usize>();
+    let described = !io::stdout().is_terminal() || width() >= used + LEAST_ABOUT;
     print("paths; * compared by default")?;
     for r in std::iter::once(&headers).chain(&rows) {
-        let cells = r.iter().zip(widths).map(|(cell, w)| format!("{cell:<w$}"));
-        line(&format!("  {}  {}", cells.collect::<Vec<_>>().join("  "), r[4]))?;
+        let cells = r.iter().zip(widths).map(|(cell, w)| format!("{cell:<w$}")).collect::<Vec<_>>();
+        let about = if described { r[4].as_str() } else { "" };
+        line(&format!("  {}  {about}", cells.join("  ")))?;
     }
-    line("`slowstart list paths NAME` shows the sources.")
+    line("`slowstart list paths NAME` shows what a path is, and the sources.")
 }
 
 impl List {

@@ -52,6 +52,7 @@ mod table;
 mod trial;
 #[cfg(feature = "kernel")]
 mod trial_output;
+mod usage;
 mod validate;
 mod vectors;
 #[cfg(feature = "kernel")]
@@ -142,7 +143,7 @@ fn main() -> ExitCode {
     if let Some(status) = slowstart_engines::guest() {
         return status;
     }
-    let args = Args::parse();
+    let args: Args = usage::arguments();
     if let Some(commit) = option_env!("SLOWSTART_COMMIT") {
         slowstart_study::measured::set_commit(commit);
     }
@@ -186,7 +187,8 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
         // A reader that closed the pipe early (`| head`) is no error.
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            output::tell(&format!("{e:#}"));
+            let text = format!("{e:#}");
+            output::tell(&format!("{text}{}", usage::list_of(&text)));
             ExitCode::from(e.downcast_ref().map_or(2, interrupt::Interrupted::status))
         }
     }

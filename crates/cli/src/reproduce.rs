@@ -1,18 +1,20 @@
 //! `slowstart reproduce`: runs the experiments of the papers and compares their claims with measured values.
 
 use crate::folder::write_bytes;
-use crate::output::{print, wrap};
+use crate::interrupt::{Interrupt, POLL};
+use crate::output::{print, progress, tell, verbose, wrap};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_papers::claim::{Cause, Verdict};
 use slowstart_papers::experiment::Experiment;
 use slowstart_papers::judge::{self, Judged};
 use slowstart_papers::record::{self, Record};
 use slowstart_papers::{page, run, summary};
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// The seed for which verdicts are recorded.
 const RECORDED: u64 = 1;
@@ -27,7 +29,8 @@ const CLAIMS: &str = "claims.jsonl";
 /// Run the experiments of the papers and state which of their claims hold
 ///
 /// ID is an experiment of `--list`, a paper (all of its experiments), or a file
-/// (`my.toml`).
+/// (`my.toml`). `-v` adds what was measured, the bound and the reason of each
+/// verdict.
 ///
 /// The exit status is 1 if a verdict is not the recorded one. Verdicts are
 /// recorded for seed 1; with another seed the exit status is 1 only if a verdict
@@ -36,7 +39,7 @@ const CLAIMS: &str = "claims.jsonl";
 ///
 /// Examples:
 ///   slowstart reproduce --list
-///   slowstart reproduce hystart/fig1
+///   slowstart reproduce hystart/fig1 -v
 ///   slowstart reproduce --all --out results
 ///   slowstart reproduce --all --seed 2
 #[derive(Args)]
@@ -67,7 +70,7 @@ impl Reproduce {
     pub(crate) fn main(self) -> Result<bool> {
         if self.list {
             for e in Experiment::all() {
-                print(&wrap(&format!("{:<22} {} ({})", e.id, e.title, e.covers.join(", ")), 23))?;
+                print(&wrap(&format!("{:<22} {}", e.id, e.title), 23))?;
             }
             return Ok(true);
         }
@@ -77,11 +80,8 @@ impl Reproduce {
         } else {
             (named.iter().map(AsRef::as_ref).collect(), Vec::new())
         };
-        let quiet = !std::io::stderr().is_terminal();
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let total = chosen.iter().map(|e| run::count(e, self.full)).sum();
-        let bar = ProgressBar::with_draw_target(Some(total), target)
-            .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left: {msg}")?);
+        let bar = progress(total);
         if let Some(dir) = &self.out {
             slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
             let there = |name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
@@ -94,23 +94,55 @@ impl Reproduce {
                 bail!("--out {}: found {name} without {CLAIMS}; choose another folder", dir.display());
             }
         }
-        let mut results: Vec<(&Experiment, Vec<Judged>)> = Vec::new();
-        for e in chosen {
-            bar.set_message(e.id.clone());
-            let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
-            let judged = judge::judge(e, &runs);
-            if let Some(dir) = &self.out {
-                write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
-            }
-            bar.suspend(|| show(e, &judged))?;
-            results.push((e, judged));
+        if chosen.len() > 1 {
+            tell(&format!("{} experiments, {total} runs", chosen.len()));
         }
+        let of = chosen.len();
+        let interrupt = Interrupt::record()?;
+        let results: Mutex<Vec<(&Experiment, Vec<Judged>)>> = Mutex::default();
+        let over = AtomicBool::new(false);
+        // A run cannot be stopped: on a signal the program ends beside it, with what is finished.
+        let watch = || {
+            while !over.load(Ordering::Relaxed) {
+                if let Some(signal) = interrupt.signal() {
+                    let results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    bar.finish_and_clear();
+                    let written = self.finish(&results, &[]);
+                    tell(&format!("interrupted: {} of {of} experiments are finished", results.len()));
+                    written.err().inspect(|e| tell(&format!("{e:#}")));
+                    std::process::exit(128 + i32::from(signal));
+                }
+                thread::sleep(POLL);
+            }
+        };
+        thread::scope(|s| {
+            s.spawn(watch);
+            let ran = chosen.into_iter().try_for_each(|e| {
+                let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
+                let judged = judge::judge(e, &runs);
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(dir) = &self.out {
+                    write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
+                }
+                bar.suspend(|| show(e, &judged))?;
+                results.push((e, judged));
+                anyhow::Ok(())
+            });
+            over.store(true, Ordering::Relaxed);
+            ran
+        })?;
         bar.finish_and_clear();
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.finish(&results, &left_out)
+    }
+
+    /// Writes and prints the summary; false if a verdict is not the recorded one.
+    fn finish(&self, results: &[(&Experiment, Vec<Judged>)], left_out: &[&Experiment]) -> Result<bool> {
         if let Some(dir) = &self.out {
-            write_summary(dir, &results)?;
+            write_summary(dir, results)?;
         }
         for e in left_out {
-            print(&format!("{}: not run: {}", e.id, e.absence().unwrap_or_default()))?;
+            print(&wrap(&format!("{}: not run: {}", e.id, e.absence().unwrap_or_default()), 2))?;
         }
         let all: Vec<&Judged> = results.iter().flat_map(|(_, j)| j).collect();
         if all.is_empty() {
@@ -118,15 +150,18 @@ impl Reproduce {
         }
         let other = all.iter().filter(|j| !j.matches_record()).count();
         let opposite = all.iter().filter(|j| j.contradicts_record()).count();
-        let mut counts = Vec::new();
-        for verdict in Verdict::ALL {
-            let n = all.iter().filter(|j| j.verdict == verdict).count();
-            counts.push(format!("{n} {}", verdict.name()));
-        }
-        let (claims, counts) = (all.len(), counts.join(", "));
-        print(&format!(
-            "{claims} claims: {counts}; {other} not as recorded, of which {opposite} are the opposite"
-        ))?;
+        let counts: Vec<String> = Verdict::ALL
+            .into_iter()
+            .map(|verdict| (verdict, all.iter().filter(|j| j.verdict == verdict).count()))
+            .filter(|(_, n)| *n > 0)
+            .map(|(verdict, n)| format!("{n} {}", verdict.name()))
+            .collect();
+        let recorded = match (other, opposite) {
+            (0, _) => "all as recorded".to_string(),
+            (_, 0) => format!("{other} not as recorded"),
+            _ => format!("{other} not as recorded, of which {opposite} are the opposite"),
+        };
+        print(&wrap(&format!("{} claims: {}; {recorded}", all.len(), counts.join(", ")), 2))?;
         Ok(if self.seed == RECORDED { other == 0 } else { opposite == 0 })
     }
 }
@@ -164,7 +199,7 @@ fn page_name(e: &Experiment) -> String {
 }
 
 fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
-    print(&format!("{}: {} ({})", e.id, e.title, e.figure))?;
+    print(&wrap(&format!("{}: {} ({})", e.id, e.title, e.figure), 2))?;
     for j in judged {
         let changed = if j.matches_record() {
             String::new()
@@ -173,16 +208,16 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
             let (now, recorded) = (letter(j.cause), letter(j.claim.cause));
             format!("{now} (recorded: {}{recorded})", j.claim.verdict.name())
         };
-        print(&format!("  {}{changed}: {}: {}", j.verdict.name(), j.claim.id, j.claim.says))?;
+        print(&wrap(&format!("  {}{changed}: {}: {}", j.verdict.name(), j.claim.id, j.claim.says), 4))?;
+        if !verbose() {
+            continue;
+        }
         if j.claim.measure.is_some() {
             let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };
-            print(&format!(
-                "      claimed {claimed}; measured {}; bound {}",
-                j.measured_text(),
-                j.bound_text()
-            ))?;
+            let (measured, bound) = (j.measured_text(), j.bound_text());
+            print(&wrap(&format!("      claimed {claimed}; measured {measured}; bound {bound}"), 6))?;
         }
-        print(&format!("      {}", j.reason))?;
+        print(&wrap(&format!("      {}", j.reason), 6))?;
     }
     Ok(())
 }

@@ -308,7 +308,7 @@ fn a_verdict_that_changed_is_status_1() {
     std::fs::write(&broken, recorded.replace("at_least", "at_last")).expect("a file");
     refuses(&["reproduce", &broken.display().to_string()], &["broken.toml", "at_last"]);
     refuses(&["reproduce", "missing.toml"], &["missing.toml", "No such file"]);
-    refuses(&["reproduce", "hystart/fig9"], &["hystart/fig9", "hystart/fig1"]);
+    refuses(&["reproduce", "hystart/fig9"], &["hystart/fig9", "did you mean \"hystart/fig", "--list"]);
 }
 
 /// What would take gigabytes is refused before it begins, with the key that asks for it.

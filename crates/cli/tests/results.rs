@@ -231,6 +231,33 @@ fn an_interrupted_league_shows_the_cases_that_all_played() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_reproduction_counts_the_experiments_that_are_finished() {
+    let dir = folder("interrupted-reproduce");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+        .args(["reproduce", "--all", "--out"])
+        .arg(&dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // The first experiment has its lines once its page is there.
+    let is_page = |e: fs::DirEntry| e.path().extension().is_some_and(|e| e == "html");
+    while !fs::read_dir(&dir).is_ok_and(|mut d| d.any(|e| is_page(e.expect("an entry"))))
+        && child.try_wait().expect("a status").is_none()
+    {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let kill = Command::new("bash").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.expect("bash").success());
+    let out = child.wait_with_output().expect("it ends");
+    let (shown, said) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted: ") && said.contains(" experiments are finished"), "{said}");
+    assert!(shown.contains(" claims: ") && dir.join("claims.jsonl").exists(), "{shown}");
+}
+
 /// Arguments for a study of `runs` runs of each startup into a folder.
 fn long_study(out: &Path, runs: u64) -> Vec<String> {
     let runs = runs.to_string();

@@ -11,6 +11,7 @@ use crate::statistic::Statistic;
 use crate::web::{self, Web};
 use serde::Deserialize;
 use slowstart_sim::random::Stream;
+use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::scenario::{Study, StudyError, StudyText};
@@ -24,7 +25,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// No experiment has this name.
-    #[error("experiment: found {0:?}, expected one of {1}")]
+    #[error("experiment: found {0:?}{1}, expected a paper, an experiment of `slowstart reproduce --list`, or a file such as my.toml")]
     Unknown(String, String),
     /// The file cannot be read.
     #[error("{0}: {1}")]
@@ -485,7 +486,7 @@ impl Experiment {
             found.extend(these.map(Cow::Borrowed));
             if found.len() == before {
                 let names: Vec<&str> = Self::all().iter().map(|e| e.id.as_str()).collect();
-                return Err(ExperimentError::Unknown(id.clone(), names.join(", ")));
+                return Err(ExperimentError::Unknown(id.clone(), did_you_mean(id, &names)));
             }
         }
         Ok(found)

@@ -12,8 +12,12 @@ pub fn did_you_mean(found: &str, names: &[&str]) -> String {
     let score = |name: &str| {
         let name = name.to_lowercase();
         let similar = strsim::jaro_winkler(&found, &name);
-        let near = name.len() > 2 && strsim::osa_distance(&found, &name) == 1;
-        if near { similar.max(ONE_EDIT) } else { similar }
+        match strsim::osa_distance(&found, &name) {
+            1 if name.len() > 2 => similar.max(ONE_EDIT),
+            // More edits than half of what was written leave another word.
+            edits if 2 * edits > found.len() && !name.contains(&found) => 0.0,
+            _ => similar,
+        }
     };
     let best = names.iter().map(|n| (score(n), n)).filter(|(s, _)| *s > SIMILAR);
     best.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(String::new(), |(_, n)| format!(" (did you mean {n:?}?)"))
@@ -30,6 +34,7 @@ mod tests {
         assert_eq!(did_you_mean("Hystart", &names), " (did you mean \"hystart\"?)");
         assert_eq!(did_you_mean("goe", &["leo", "geo"]), " (did you mean \"geo\"?)");
         assert_eq!(did_you_mean("quux", &names), "");
+        assert_eq!(did_you_mean("nope", &["stopeg"]), "");
         assert_eq!(did_you_mean("", &names), "");
     }
 }

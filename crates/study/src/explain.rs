@@ -73,6 +73,30 @@ impl<'a> Told<'a> {
         )
     }
 
+    /// The outcome in a sentence.
+    pub fn headline(&self) -> String {
+        let row = self.row;
+        let exit = match &row.exit {
+            Some(e) => format!(
+                "exits after {} s with {} ({})",
+                number(e.time_s),
+                self.window(e.detected_cwnd_bytes),
+                row.class.how()
+            ),
+            None => "does not exit".to_string(),
+        };
+        let lost = match row.lost_packets {
+            Some(0) => "nothing is dropped".to_string(),
+            Some(n) => format!("{} dropped", packets(n)),
+            None => "drops are not observed".to_string(),
+        };
+        let end = row.completion_s.map_or_else(
+            || "the transfer is not complete".to_string(),
+            |s| format!("the transfer takes {} s", number(s)),
+        );
+        format!("{} {exit}; {lost}; {end}.", label(row))
+    }
+
     /// What happened, in order of time.
     pub fn timeline(&self) -> Vec<(f64, String)> {
         let row = self.row;
@@ -127,8 +151,8 @@ impl<'a> Told<'a> {
     /// The window during the startup: at first, at each power of four times the first, and at its peak.
     fn growth(&self) -> Vec<(f64, String)> {
         let until = self.row.exit.as_ref().map_or(f64::INFINITY, |e| e.time_s);
-        // A stack's sample at its first packet, before it has an RTT, tells of no ACK.
-        let startup = || self.samples.iter().filter(|(t, s)| *t <= until && s.rtt_s.is_some());
+        // A sample of a stack before anything was delivered tells of no ACK of data.
+        let startup = || self.samples.iter().filter(|(t, s)| *t <= until && s.delivered_bytes > 0);
         let Some((first_at, first)) = startup().next() else { return Vec::new() };
         let mut all = vec![(
             *first_at,

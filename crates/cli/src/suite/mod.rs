@@ -179,6 +179,8 @@ impl Run {
         };
         let settings =
             Settings { startups, avoidance: self.avoidance.clone(), seed: self.seed, runs: self.runs };
+        // An unknown startup is no fault of a scenario.
+        settings.startups.iter().try_for_each(|s| engine.contender(s, &self.avoidance).map(|_| ()))?;
         let interrupt = interrupt_of(&*engine)?;
         let stop = || interrupt.signal().is_some();
         let bar = progress_of(suite.scenarios.len() as u64, "scenarios");
