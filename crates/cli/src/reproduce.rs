@@ -161,7 +161,8 @@ impl Reproduce {
             (_, 0) => format!("{other} not as recorded"),
             _ => format!("{other} not as recorded, of which {opposite} are the opposite"),
         };
-        print(&wrap(&format!("{} claims: {}; {recorded}", all.len(), counts.join(", ")), 2))?;
+        let claims = if all.len() == 1 { "claim" } else { "claims" };
+        print(&wrap(&format!("{} {claims}: {}; {recorded}", all.len(), counts.join(", ")), 2))?;
         Ok(if self.seed == RECORDED { other == 0 } else { opposite == 0 })
     }
 }

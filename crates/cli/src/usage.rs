@@ -47,7 +47,8 @@ fn choice(e: &clap::Error) -> Option<String> {
     let Some(ContextValue::Strings(all)) = e.get(ContextKind::ValidValue) else { return None };
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
     let near = did_you_mean(found, &names);
-    (!found.is_empty()).then(|| format!("{argument}: found {found:?}{near}, expected one of {}", names.join(", ")))
+    (!found.is_empty())
+        .then(|| format!("{argument}: found {found:?}{near}, expected one of {}", names.join(", ")))
 }
 
 /// A value that its parser refuses, with the parser's reason.

@@ -286,7 +286,7 @@ fn a_verdict_that_changed_is_status_1() {
     let dir = folder("verdicts");
     // What is recorded, how it is seen, and the status with the seed of the record and with another.
     for (verdict, seen, statuses) in [
-        ("holds", "0 not as recorded", [0, 0]),
+        ("holds", "all as recorded", [0, 0]),
         ("differs", "holds (recorded: differs)", [1, 1]),
         ("undecided", "holds (recorded: undecided)", [1, 0]),
     ] {

@@ -25,7 +25,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// No experiment has this name.
-    #[error("experiment: found {0:?}{1}, expected a paper, an experiment of `slowstart reproduce --list`, or a file such as my.toml")]
+    #[error(
+        "experiment: found {0:?}{1}, expected a paper, an experiment of `slowstart reproduce --list`, or a file such as my.toml"
+    )]
     Unknown(String, String),
     /// The file cannot be read.
     #[error("{0}: {1}")]

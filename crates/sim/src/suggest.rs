@@ -9,13 +9,14 @@ const ONE_EDIT: f64 = 0.95;
 /// Returns ` (did you mean "search"?)` for the most similar of `names`, or nothing if none is similar.
 pub fn did_you_mean(found: &str, names: &[&str]) -> String {
     let found = found.to_lowercase();
+    let alike = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let score = |name: &str| {
         let name = name.to_lowercase();
         let similar = strsim::jaro_winkler(&found, &name);
         match strsim::osa_distance(&found, &name) {
             1 if name.len() > 2 => similar.max(ONE_EDIT),
-            // More edits than half of what was written leave another word.
-            edits if 2 * edits > found.len() && !name.contains(&found) => 0.0,
+            // More edits than half of what was written leave another word, unless they begin alike.
+            edits if 2 * edits > found.len() && alike(&found, &name) < 3 => 0.0,
             _ => similar,
         }
     };
@@ -35,6 +36,7 @@ mod tests {
         assert_eq!(did_you_mean("goe", &["leo", "geo"]), " (did you mean \"geo\"?)");
         assert_eq!(did_you_mean("quux", &names), "");
         assert_eq!(did_you_mean("nope", &["stopeg"]), "");
+        assert_eq!(did_you_mean("pace", &["ack", "pacing"]), " (did you mean \"pacing\"?)");
         assert_eq!(did_you_mean("", &names), "");
     }
 }

@@ -78,10 +78,10 @@ impl<'a> Told<'a> {
         let row = self.row;
         let exit = match &row.exit {
             Some(e) => format!(
-                "exits after {} s with {} ({})",
+                "exits {} after {} s, with {}",
+                row.class.manner(),
                 number(e.time_s),
-                self.window(e.detected_cwnd_bytes),
-                row.class.how()
+                self.window(e.detected_cwnd_bytes)
             ),
             None => "does not exit".to_string(),
         };
