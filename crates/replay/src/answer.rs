@@ -103,7 +103,7 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
         // As counted on docs/evidence/replay.md.
         (Some(name), _) => {
-            format!("probably {name}, by what was sent (7 of 91 such names were wrong in simulations)")
+            format!("probably {name}, by what was sent (14 of 155 such names were wrong in simulations)")
         }
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
         (None, [only]) => {
@@ -375,7 +375,7 @@ mod tests {
         };
         assert_eq!(
             fact(&fits(Some("hystart"), &["hystart"]), "startup"),
-            "probably hystart, by what was sent (7 of 91 such names were wrong in simulations)"
+            "probably hystart, by what was sent (14 of 155 such names were wrong in simulations)"
         );
         assert_eq!(
             fact(&fits(None, &["hystart", "suss"]), "startup"),

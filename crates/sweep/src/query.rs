@@ -2,7 +2,7 @@
 
 use crate::baseline::{Baseline, difference, difference_columns};
 use crate::plan::hex;
-use crate::store::{Holds, Store, StoreError};
+use crate::store::{Holds, Store, StoreError, has_keys};
 use crate::table::{TableError, arrow_type};
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
@@ -220,6 +220,7 @@ fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
         }
         let reader =
             part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
+        part(file, has_keys(reader.schema()))?;
         for field in reader.schema().fields() {
             match fields.iter_mut().find(|f| f.name() == field.name()) {
                 None => fields.push(field.as_ref().clone()),

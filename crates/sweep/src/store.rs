@@ -19,6 +19,7 @@
 use crate::plan::{Plan, part_columns, results_version};
 use crate::table::{TableBuilder, TableError, properties};
 use arrow_array::cast::AsArray;
+use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -517,6 +518,7 @@ impl Store {
             let open = named(&file, slowstart_files::open(&file))?;
             let bytes = named(&file, open.metadata())?.len();
             let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
+            named(&file, has_keys(reader.schema()))?;
             let rows = reader.metadata().file_metadata().num_rows() as usize;
             parts.push(Part { name: format!("{name}.parquet"), rows, bytes });
         }
@@ -599,6 +601,12 @@ impl Chunk {
     }
 }
 
+/// Refuses a file that is no part of a store: each row has a key.
+pub(crate) fn has_keys(schema: &Schema) -> io::Result<()> {
+    let found = schema.field_with_name("key").map(|_| ());
+    found.map_err(|_| io::Error::other("found no column key, expected a part of a store"))
+}
+
 /// The keys of a part.
 pub(crate) fn read_keys(file: &Path) -> Result<Vec<u128>, StoreError> {
     let reader =
@@ -613,4 +621,34 @@ pub(crate) fn read_keys(file: &Path) -> Result<Vec<u128>, StoreError> {
         keys.extend(column.iter().flatten().filter_map(|k| u128::from_str_radix(k, 16).ok()));
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::{Query, query};
+    use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_part_without_keys_is_refused_by_name() {
+        let dir = std::env::temp_dir().join(format!("slowstart-nokey-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        let store = Store::create(&dir).expect("a store");
+        fs::create_dir_all(dir.join("parts")).expect("a folder");
+        let column: ArrayRef = Arc::new(UInt64Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("run", column)]).expect("a batch");
+        let file = fs::File::create(dir.join("parts/foreign-00000.parquet")).expect("a file");
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
+        writer.write(&batch).expect("rows");
+        writer.close().expect("a part");
+        let answers = [
+            query(&store, &Query::default()).map(|_| ()).expect_err("refused").to_string(),
+            store.manifest().map(|_| ()).expect_err("refused").to_string(),
+        ];
+        for said in answers {
+            assert!(said.contains("foreign-00000.parquet") && said.contains("no column key"), "{said}");
+        }
+        fs::remove_dir_all(&dir).expect("a folder");
+    }
 }
