@@ -14,9 +14,19 @@ use slowstart::registry::{self, Algorithm};
 use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::scenario::StudyText;
 
-/// Keys of a path that are texts, name files, or stand for another path.
-pub const LEFT_OUT: [&str; 8] =
-    ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace", "loss_trace"];
+/// Keys of a path that are texts or lines of tc, name files, or stand for another path.
+pub const LEFT_OUT: [&str; 10] = [
+    "name",
+    "about",
+    "sources",
+    "fixed",
+    "trace",
+    "trace_start",
+    "delay_trace",
+    "loss_trace",
+    "netem",
+    "ack_netem",
+];
 
 /// Keys of a path that only make sense together, each drawn with the others of its line.
 const GROUPS: [&[&str]; 34] = [

@@ -22,7 +22,7 @@ use clap::{Args, Subcommand};
 use slowstart_study::scenario::StudyText;
 use slowstart_study::words;
 use slowstart_suite::judge::Verdict;
-use slowstart_suite::run::Settings;
+use slowstart_suite::run::{Entry, Settings};
 use slowstart_suite::scenario::Scenario;
 use slowstart_suite::{Report, Suite, baseline, report};
 use std::fmt::Write as _;
@@ -256,7 +256,13 @@ impl Run {
             let finished = Some((of - report.left_out.len(), of));
             return Err(Interrupted { signal, finished }.into());
         }
-        if report.entries.iter().all(|e| e.verdict == Verdict::NotObserved) {
+        // Where the references were late too, it is undecided.
+        let unobserved = |e: &Entry| match e.verdict {
+            Verdict::NotObserved => true,
+            Verdict::Undecided => e.value.is_none(),
+            _ => false,
+        };
+        if report.entries.iter().all(unobserved) {
             bail!("nothing was judged: no criterion of these scenarios was observed; the report says why");
         }
         let Some((before, _)) = before else { return Ok(report.passed()) };
