@@ -11,10 +11,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Builds the example of `crates/ffi`; `None` without a C compiler.
-fn newreno() -> Option<String> {
+/// Builds the example of `crates/ffi` in a folder of the test's own: another test may build it at the same time.
+/// `None` without a C compiler.
+fn newreno(test: &str) -> Option<String> {
     let ffi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ffi");
-    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newreno.so");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plugin-{test}"));
+    std::fs::create_dir_all(&dir).expect("writable");
+    let to = dir.join("newreno.so");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-I"]).arg(ffi.join("include")).arg(ffi.join("examples/newreno.c"));
     let Ok(out) = cc.arg("-o").arg(&to).output() else {
@@ -27,7 +30,7 @@ fn newreno() -> Option<String> {
 
 #[test]
 fn a_plugin_is_a_startup_of_every_command() {
-    let Some(plugin) = newreno() else { return };
+    let Some(plugin) = newreno("1") else { return };
     let both = format!("{plugin},standard");
     let out = slowstart(&["compare", "geo", "--startup", &both, "--avoidance", "reno", "--runs", "2"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -74,7 +77,7 @@ fn a_file_that_is_no_library_is_refused() {
 fn a_plugin_that_loops_ends_on_sigterm() {
     use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
-    if newreno().is_none() {
+    if newreno("2").is_none() {
         return;
     }
     let ffi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ffi");
