@@ -60,6 +60,6 @@ fn refused(e: &clap::Error) -> Option<String> {
 
 /// Where the names are that an error asks for, as a sentence that begins with a space; empty if it asks for none.
 pub(crate) fn list_of(error: &str) -> String {
-    let list = LISTS.iter().find(|(begin, _)| error.contains(begin) && error.contains("expected"));
+    let list = LISTS.iter().find(|(begin, _)| error.contains(begin) && error.contains("one of"));
     list.map_or(String::new(), |(_, list)| format!("; `slowstart list {list}` says what each is"))
 }

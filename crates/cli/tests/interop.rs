@@ -126,17 +126,20 @@ fn an_image_is_judged_as_its_commands_are() {
     let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
     below(&root, &mut before);
     let own = ["--interop", root.to_str().expect("UTF-8"), "--name", "busybox"];
-    // 2: every run was late, and nothing is judged.
-    let ran = |code: Option<i32>| matches!(code, Some(0..=2));
+    // Nothing is judged if every run was late.
+    let ran = |out: &std::process::Output| {
+        matches!(out.status.code(), Some(0 | 1))
+            || text(&out.stdout).contains("packets were released over 1 ms late")
+    };
     let out = run(&[&own[..], &["--json", image, "--warm-up"]].concat());
-    assert!(ran(out.status.code()), "{}{}", text(&out.stdout), text(&out.stderr));
+    assert!(ran(&out), "{}{}", text(&out.stdout), text(&out.stderr));
     below(&root, &mut after);
     assert_eq!(before, after, "the image's root stays as it is");
     let serve = "busybox httpd -f -p 443 -h \"$SLOWSTART_FILES\"";
     let fetch = "busybox wget -q -O /dev/null \"http://$SLOWSTART_SERVER:443/$SLOWSTART_SIZE\"";
     let out =
         run(&["--serve", serve, "--fetch", fetch, "--name", "busybox", "--json", commands, "--warm-up"]);
-    assert!(ran(out.status.code()), "{}{}", text(&out.stdout), text(&out.stderr));
+    assert!(ran(&out), "{}{}", text(&out.stdout), text(&out.stderr));
     let (image, commands) = (json(Path::new(image)), json(Path::new(commands)));
     assert_eq!(image["startups"], commands["startups"]);
     // A run on a busy machine may be late, and then it has no values.

@@ -203,6 +203,16 @@ fn processor_time_s(id: u32) -> f64 {
     [11, 12].map(|i| fields[i].parse::<f64>().expect("a number")).iter().sum::<f64>() / 100.0
 }
 
+/// What a program says that gets Ctrl-C.
+#[cfg(target_os = "linux")]
+fn interrupted(child: std::process::Child) -> (String, String) {
+    let kill = Command::new("bash").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.expect("bash").success());
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    (text(&out.stdout), text(&out.stderr))
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_league_shows_the_cases_that_all_played() {
@@ -217,11 +227,7 @@ fn an_interrupted_league_shows_the_cases_that_all_played() {
     while processor_time_s(child.id()) < 3.0 && child.try_wait().expect("a status").is_none() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let kill = Command::new("bash").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(kill.expect("bash").success());
-    let out = child.wait_with_output().expect("it ends");
-    let (shown, said) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(130), "{said}");
+    let (shown, said) = interrupted(child);
     let done = shown.split(" cases of ").next().expect("a number").parse::<usize>();
     let done = done.unwrap_or_else(|_| panic!("{shown}{said}"));
     assert!((1..500).contains(&done) && said.contains(&format!("interrupted, {done} of 500")), "{said}");
@@ -249,11 +255,7 @@ fn an_interrupted_reproduction_counts_the_experiments_that_are_finished() {
     {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let kill = Command::new("bash").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(kill.expect("bash").success());
-    let out = child.wait_with_output().expect("it ends");
-    let (shown, said) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(130), "{said}");
+    let (shown, said) = interrupted(child);
     assert!(said.contains("interrupted: ") && said.contains(" experiments are finished"), "{said}");
     assert!(shown.contains(" claims: ") && dir.join("claims.jsonl").exists(), "{shown}");
 }

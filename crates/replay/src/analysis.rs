@@ -4,7 +4,7 @@
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::filled::{Filling, Seen};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
-use crate::naming::{self, Named, Suspect};
+use crate::naming::{self, Named, Suspects};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
 use crate::transfer::ExitClass;
@@ -125,7 +125,7 @@ pub struct Analysis {
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
     /// Startups that may be the sender's.
-    suspects: Vec<Suspect>,
+    suspects: Suspects,
     infer: Inference,
     filling: Filling,
     /// True if losses were being repaired when the round trip began.
@@ -175,7 +175,7 @@ impl Analysis {
             begun: false,
             observers: Vec::new(),
             finished: Vec::new(),
-            suspects: Vec::new(),
+            suspects: Suspects::default(),
             infer: Inference::default(),
             filling: Filling::default(),
             recovering: false,
@@ -223,7 +223,7 @@ impl Analysis {
         let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
         self.observers = self.candidates.iter().map(watcher).enumerate().collect();
         if self.setup.gated {
-            self.suspects = naming::suspects(&f, handshake);
+            self.suspects = Suspects::new(&f, handshake);
         }
         for (f, s) in std::mem::take(&mut self.waiting) {
             self.pass_sent(&f, &s);
@@ -233,7 +233,7 @@ impl Analysis {
     fn pass_sent(&mut self, f: &Facts, s: &Sent) {
         let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
         self.each_observer(|w| w.on_sent(&f, &s));
-        self.suspects.iter_mut().for_each(|w| w.track().on_sent(&f, &s));
+        self.suspects.each(|t| t.on_sent(&f, &s));
     }
 
     fn epoch(&self) -> Span {
@@ -353,7 +353,7 @@ impl Analysis {
         ack.newest = self.sent_for_startup(&a.newest);
         self.each_observer(|w| w.on_ack(&facts, &ack, used));
         let used = self.peak.max(self.peak_before);
-        self.suspects.iter_mut().for_each(|w| w.track().on_ack(&facts, &ack, used));
+        self.suspects.each(|t| t.on_ack(&facts, &ack, used));
         if let Some((start, end)) = self.round
             && end.map_or(a.delivered > Bytes::ZERO, |end| a.upto >= end)
         {
@@ -410,7 +410,7 @@ impl Analysis {
             usable,
         };
         self.filling.add(seen);
-        self.suspects.iter_mut().for_each(|w| w.track().on_round(&seen, f.mss));
+        self.suspects.each(|t| t.on_round(&seen, f.mss));
         self.recovering = f.in_recovery;
         if limited_by != LimitedBy::Cwnd {
             self.limited(limited_by, start, f.now);
@@ -485,7 +485,7 @@ impl Analysis {
         }
         let (facts, mut congestion) = (self.for_startup(f), *c);
         congestion.newest = self.sent_for_startup(&c.newest);
-        self.suspects.iter_mut().for_each(|w| w.track().on_congestion(&facts, &congestion));
+        self.suspects.each(|t| t.on_congestion(&facts, &congestion));
         self.each_observer(|w| {
             w.on_congestion(&facts, &congestion);
             // From here on the sender's window, and what it sends, differs from the startup's.
@@ -504,7 +504,7 @@ impl Analysis {
         let since = self.first_loss.take();
         self.rtt_before_loss = None;
         let facts = self.for_startup(f);
-        self.suspects.iter_mut().for_each(|w| w.track().on_undone());
+        self.suspects.undone();
         self.each_observer(|w| {
             w.on_undone(&facts, &Recovery::new(Bytes::ZERO, true));
             if w.prediction.valid_until == since {
@@ -560,8 +560,9 @@ impl Analysis {
         let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
         let full_at_exit = observed.ok().and_then(|f| self.filling.at_exit(f.at, f.cwnd));
         let rtt = self.rtt_before_loss.or(self.max_rtt).unwrap_or_default();
+        let suspects = std::mem::take(&mut self.suspects).all();
         let by_rule = |exit: ExitEstimate| {
-            exit.evidence.is_congestion() && naming::left_before(&self.suspects, exit.at + epoch, rtt)
+            exit.evidence.is_congestion() && naming::left_before(&suspects, exit.at + epoch, rtt)
         };
         let certain = match observed {
             // A stated exit is certain, and its class is not.
@@ -590,7 +591,7 @@ impl Analysis {
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
         self.finished.iter_mut().for_each(|(_, o)| o.since(epoch));
-        let named = naming::named(&self.suspects, mss);
+        let named = naming::named(&suspects, mss);
         let result = |(i, o): (usize, Prediction)| {
             let exit = o.exit();
             let class = exit.map(|m| estimate.class(m.at, wide(m.cwnd), o.loss == Some(m)));

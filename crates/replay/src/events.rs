@@ -85,7 +85,7 @@ struct KernelConnection {
     /// True if its startup was called at least once, and if it had not ended by the newest event.
     asked: bool,
     growing: bool,
-    /// Its state at events other than ACKs, one for so many of them.
+    /// Its state at events other than ACKs: every `stride`th of them.
     states: BoundedVec<Sample>,
     stride: u64,
     told: u64,

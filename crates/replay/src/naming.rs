@@ -6,11 +6,11 @@
 //! is a list, and a name only if one family alone is near. A sender that is none of these may be named by chance: how
 //! often is measured (`examples/certain`).
 
-use crate::track::{Distance, LEAST_AFTER_LOSS, Track};
+use crate::track::{Compared, Distance, LEAST_AFTER_LOSS, Track};
 use slowstart::avoidance;
-use slowstart::registry::{self, Algorithm, AnyController};
-use slowstart::startup::AnyStartup;
+use slowstart::registry::{self, Algorithm, AlgorithmEntry, AnyController, Need};
 use slowstart::startup::hystart::{Detect, HyStart, Params};
+use slowstart::startup::{AnyStartup, REGISTRY};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Facts, Handshake};
 
@@ -19,12 +19,9 @@ pub const STANDARD: &str = "standard";
 /// The family of BBR.
 pub const BBR: &str = "bbr";
 
-/// Startups that do what slow start does unless the host or the network tells them something that a capture does not
-/// have, or that a handshake without losses does not need.
-const SILENT: [&str; 6] = ["restricted", "tsl", "quick-start", "stateful", "careful-resume", "abc"];
-/// Families of several entries of the registry: all whose names begin so.
-const FAMILIES: [&str; 7] =
-    ["hystart-picoquic", "hystart++", "hystart", "search", "rapid-start", "vegas", BBR];
+/// Startups that do what slow start does unless the host tells them something that a capture does not have, the
+/// handshake lost a packet, or a timer expired.
+const SILENT: [&str; 3] = ["restricted", "tsl", "abc"];
 
 /// How far a startup may be from what was sent, in permille: at all, and for each round trip; to explain it, and to
 /// be possible. One that has a name must be nearer.
@@ -37,54 +34,101 @@ const LEAST_AFTER: u32 = 3;
 /// Segments in flight without which a startup has no name: a segment is a large part of less.
 const LEAST_SEGMENTS: u64 = 40;
 
-/// The family of a startup of the registry; `None` if no sender's capture can show it.
+/// The family of a startup of the registry: the shortest of the names of its versions. `None` if no sender's capture
+/// can show it.
 pub fn family(name: &str) -> Option<&'static str> {
     let entry = registry::named(name)?;
+    let Algorithm::Startup(startup) = &entry.algorithm else { return Some(BBR) };
     if entry.is_reconstructed {
         return None;
     }
-    if SILENT.contains(&entry.name) {
+    if is_silent(&entry) {
         return Some(STANDARD);
     }
-    Some(FAMILIES.into_iter().find(|f| entry.name.starts_with(f)).unwrap_or(entry.name))
+    let kind = std::mem::discriminant(startup);
+    let same = REGISTRY.iter().filter(|e| std::mem::discriminant(&(e.make)()) == kind);
+    same.map(|e| e.name).min_by_key(|name| name.len())
 }
 
-/// A startup that is tried in place of a sender's.
-#[derive(Clone, Debug)]
+fn is_silent(entry: &AlgorithmEntry) -> bool {
+    SILENT.contains(&entry.name) || entry.algorithm.need().is_some_and(Need::is_rare)
+}
+
+/// A startup that is tried in place of a sender's: its place among all, its family, and what is shown of it.
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Suspect {
+    place: usize,
     family: &'static str,
-    track: Track,
+    shown: Compared,
 }
 
-/// All that are tried, at the begin of a connection.
-pub(crate) fn suspects(f: &Facts, handshake: &Handshake) -> Vec<Suspect> {
-    let avoidance = (avoidance::REGISTRY[0].make)();
-    let mut all = Vec::new();
-    let mut add = |family, algorithm: &Algorithm, pacing| {
-        let controller: AnyController = algorithm.controller(&avoidance, f.iw, 1);
-        all.push(Suspect { family, track: Track::new(controller, pacing, f, handshake) });
-    };
-    for entry in registry::all().filter(|e| !SILENT.contains(&e.name)) {
-        let Some(family) = family(entry.name) else { continue };
-        if family == "hystart" {
-            // Its limit on trains depends on whether the host paces, which a capture does not state.
-            add(family, &entry.algorithm, Some(true));
-            add(family, &entry.algorithm, Some(false));
-        } else {
-            add(family, &entry.algorithm, None);
+/// Startups that are tried in place of a sender's. Those that are compared to the end are small.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Suspects {
+    tried: Vec<(usize, &'static str, Track)>,
+    compared: Vec<Suspect>,
+}
+
+impl Suspects {
+    /// All, at the begin of a connection.
+    pub(crate) fn new(f: &Facts, handshake: &Handshake) -> Self {
+        let avoidance = (avoidance::REGISTRY[0].make)();
+        let mut tried = Vec::new();
+        let mut add = |family, algorithm: &Algorithm, pacing| {
+            let controller: AnyController = algorithm.controller(&avoidance, f.iw, 1);
+            tried.push((tried.len(), family, Track::new(controller, pacing, f, handshake)));
+        };
+        for entry in registry::all().filter(|e| !is_silent(e)) {
+            let Some(family) = family(entry.name) else { continue };
+            if family == "hystart" {
+                // Its limit on trains depends on whether the host paces, which a capture does not state.
+                add(family, &entry.algorithm, Some(true));
+                add(family, &entry.algorithm, Some(false));
+            } else {
+                add(family, &entry.algorithm, None);
+            }
+        }
+        // As it is often configured (`hystart_detect`).
+        let mut by_delay = Params::default();
+        by_delay.detect = Detect::Delay;
+        add("hystart", &AnyStartup::HyStart(HyStart::new(by_delay)).into(), None);
+        Self { tried, compared: Vec::new() }
+    }
+
+    /// Passes an event to all that are still compared.
+    pub(crate) fn each(&mut self, mut event: impl FnMut(&mut Track)) {
+        let mut over = false;
+        for (_, _, track) in &mut self.tried {
+            event(track);
+            over |= track.over();
+        }
+        if over {
+            let done = self.tried.extract_if(.., |(_, _, track)| track.over());
+            self.compared.extend(done.map(|(place, family, t)| Suspect {
+                place,
+                family,
+                shown: t.compared(),
+            }));
+            self.tried.shrink_to_fit();
         }
     }
-    // As it is often configured (`hystart_detect`).
-    let mut by_delay = Params::default();
-    by_delay.detect = Detect::Delay;
-    add("hystart", &AnyStartup::HyStart(HyStart::new(by_delay)).into(), None);
-    all
-}
 
-impl Suspect {
-    /// The track, to pass events to it.
-    pub(crate) fn track(&mut self) -> &mut Track {
-        &mut self.track
+    /// The loss was none: nothing is known of the distance of those that are still compared, nor is it later.
+    pub(crate) fn undone(&mut self) {
+        let tried = std::mem::take(&mut self.tried).into_iter();
+        self.compared.extend(tried.map(|(place, family, t)| Suspect {
+            place,
+            family,
+            shown: Compared { distance: None, ..t.compared() },
+        }));
+    }
+
+    /// What is shown of each, in the order of the registry.
+    pub(crate) fn all(mut self) -> Vec<Suspect> {
+        let tried = self.tried.into_iter();
+        self.compared.extend(tried.map(|(place, family, t)| Suspect { place, family, shown: t.compared() }));
+        self.compared.sort_unstable_by_key(|s| s.place);
+        self.compared
     }
 }
 
@@ -92,8 +136,8 @@ impl Suspect {
 /// the rule ended slow start, and the loss came of what had been sent by then.
 pub(crate) fn left_before(all: &[Suspect], loss: Instant, rtt: Span) -> bool {
     all.iter().any(|s| {
-        let just = s.track.left.is_some_and(|l| l.0 < loss && loss.since(l.0) <= rtt * 2);
-        just && within(s.track.distance, POSSIBLE)
+        let just = s.shown.left.is_some_and(|l| l.0 < loss && loss.since(l.0) <= rtt * 2);
+        just && s.shown.distance.is_none_or(|d| within(d, POSSIBLE))
     })
 }
 
@@ -113,41 +157,42 @@ pub struct Named {
 
 /// Which startup the sender used; `None` if too little is seen to compare any, or if its startup did not end.
 pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
-    let near = all.iter().filter(|s| within(s.track.distance, POSSIBLE));
-    let compared = all.iter().map(|s| s.track.distance.rounds).max()?;
-    let seen = |t: &Track| t.distance.after >= LEAST_AFTER || t.disturbed.is_some();
-    if compared < LEAST || near.clone().next().is_some() && !near.clone().any(|s| seen(&s.track)) {
+    let known: Option<Vec<(&Suspect, Distance)>> = all.iter().map(|s| Some((s, s.shown.distance?))).collect();
+    let known = known?;
+    let near = || known.iter().copied().filter(|(_, d)| within(*d, POSSIBLE));
+    let compared = known.iter().map(|(_, d)| d.rounds).max()?;
+    let ended = |(s, d): (&Suspect, Distance)| d.after >= LEAST_AFTER || s.shown.disturbed.is_some();
+    if compared < LEAST || near().next().is_some() && !near().any(ended) {
         return None;
     }
     let (mut fits, mut possible) = (Vec::new(), Vec::new());
     let mut exits: Vec<(&str, (Instant, Bytes))> = Vec::new();
-    for s in near {
+    for (s, d) in near() {
         // One that did nothing but what an earlier one does has shown nothing of its own (SUSS, while it does not
         // accelerate, is HyStart).
-        if let Some(own) = s.track.left {
+        if let Some(own) = s.shown.left {
             if exits.iter().any(|(family, e)| *e == own && *family != s.family) {
                 continue;
             }
             exits.push((s.family, own));
         }
         for (list, bounds) in [(&mut fits, EXPLAINS), (&mut possible, POSSIBLE)] {
-            if within(s.track.distance, bounds) && !list.contains(&s.family) {
+            if within(d, bounds) && !list.contains(&s.family) {
                 list.push(s.family);
             }
         }
     }
     let alone = if let ([only], [_]) = (&fits[..], &possible[..]) { Some(*only) } else { None };
     // A loss that ends slow start is no rule's doing, and names nothing but slow start itself.
-    let left = |s: &Suspect| {
-        let d = s.track.distance;
-        let by_rule = s.track.disturbed.is_none_or(|at| s.track.left.is_some_and(|l| l.0 < at));
+    let left = |s: &Suspect, d: Distance| {
+        let by_rule = s.shown.disturbed.is_none_or(|at| s.shown.left.is_some_and(|l| l.0 < at));
         d.after >= LEAST_AFTER && by_rule || s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS
     };
-    let shown = |s: &Suspect| {
-        let enough = !s.track.limited && s.track.before >= mss * LEAST_SEGMENTS;
-        enough && left(s) && within(s.track.distance, NAMES)
+    let shown = |s: &Suspect, d: Distance| {
+        let enough = !s.shown.limited && s.shown.before >= mss * LEAST_SEGMENTS;
+        enough && left(s, d) && within(d, NAMES)
     };
-    let name = alone.filter(|only| all.iter().any(|s| s.family == *only && shown(s)));
+    let name = alone.filter(|only| known.iter().any(|(s, d)| s.family == *only && shown(s, *d)));
     Some(Named { name, fits })
 }
 

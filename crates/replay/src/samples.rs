@@ -41,12 +41,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// True if a threshold is set that a later one of these samples has not: the loss was spurious, and Linux has
-    /// undone what it did.
-    fn is_undone(&self, later: &[Sample]) -> bool {
-        self.ssthresh.is_some() && later.iter().any(|l| l.ssthresh.is_none())
-    }
-
     /// True if more was retransmitted than at the sample before, as far as both state it.
     fn lost_since(&self, before: &Sample) -> bool {
         self.retransmitted.zip(before.retransmitted).is_some_and(|(now, before)| now > before)
@@ -145,6 +139,12 @@ pub(crate) fn series(mss: Bytes, samples: &[Sample]) -> Option<Series> {
     })
 }
 
+/// The samples from here on keep their threshold. One that a later sample has not was set for a loss that proved
+/// spurious, and Linux has taken it back.
+fn settled(samples: &[Sample]) -> usize {
+    samples.iter().rposition(|s| s.ssthresh.is_none()).unwrap_or(0)
+}
+
 /// The end of slow start in samples: the exit at the first sample after it, and the time of the sample
 /// before.
 pub(crate) fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
@@ -153,6 +153,7 @@ pub(crate) fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit
     let mut grew = false;
     // What else limited the sender since the window grew last.
     let mut limits: Vec<LimitedBy> = Vec::new();
+    let settled = settled(samples);
     for (i, s) in samples.iter().enumerate() {
         let Some(before) = i.checked_sub(1).map(|b| &samples[b]) else {
             if s.ssthresh.is_some() {
@@ -161,7 +162,7 @@ pub(crate) fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit
             best = s.cwnd;
             continue;
         };
-        if s.is_undone(&samples[i + 1..]) {
+        if s.ssthresh.is_some() && i < settled {
             (best, reached, flat_since) = (best.max(s.cwnd), i, None);
             continue;
         }
@@ -269,8 +270,11 @@ fn with_exit(
     let most = samples.iter().filter_map(|s| s.rtt).max();
     t.min_rtt_s = least.map(Span::as_secs_f64);
     t.peak_delay_s = least.zip(most).map(|(l, m)| (m - l).as_secs_f64());
-    let lost =
-        |i: &usize| samples[*i].lost_since(&samples[i - 1]) && !samples[*i].is_undone(&samples[i + 1..]);
+    let settled = settled(samples);
+    let lost = |i: &usize| {
+        let undone = samples[*i].ssthresh.is_some() && *i < settled;
+        samples[*i].lost_since(&samples[i - 1]) && !undone
+    };
     t.first_loss_time_s = (1..samples.len()).find(lost).map(|i| seconds(samples[i].at));
     // The throughput between samples, as in the second heuristic of the thesis (5.2.2), where nothing else
     // limited it.

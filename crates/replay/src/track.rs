@@ -51,6 +51,21 @@ pub(crate) struct Distance {
     pub(crate) after_loss: u32,
 }
 
+/// What the comparison of a control with the sender shows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// `None` once a loss proved spurious: the sender's window may have been restored at another time than the
+    /// control's.
+    pub(crate) distance: Option<Distance>,
+    /// The end of its startup by its own rule: when, and its window.
+    pub(crate) left: Option<(Instant, Bytes)>,
+    /// When congestion began, and the most in flight until then.
+    pub(crate) disturbed: Option<Instant>,
+    pub(crate) before: Bytes,
+    /// True if something other than the window limited the sender before the control left.
+    pub(crate) limited: bool,
+}
+
 /// A control in place of the sender's.
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
@@ -62,21 +77,16 @@ pub(crate) struct Track {
     most: Bytes,
     rate: Option<Rate>,
     recovering: bool,
-    /// The most in flight until its startup ended or congestion began, when that was, and the least in flight after it.
-    pub(crate) before: Bytes,
-    pub(crate) disturbed: Option<Instant>,
+    /// The least in flight after the first loss.
     low: Option<Bytes>,
-    /// The end of its startup by its own rule: when, and its window.
-    pub(crate) left: Option<(Instant, Bytes)>,
     /// The flight of the newest round trip after the exit, and in how many it rose and fell.
     newest: Bytes,
     rose: u32,
     fell: u32,
-    /// True if something other than the window limited the sender while it was compared.
-    pub(crate) limited: bool,
-    /// True once nothing more can be compared.
-    pub(crate) over: bool,
-    pub(crate) distance: Distance,
+    distance: Distance,
+    /// What is shown so far, but for the distance.
+    shown: Compared,
+    over: bool,
 }
 
 impl Track {
@@ -96,17 +106,30 @@ impl Track {
             most: state.cwnd,
             rate: paced(state.pace),
             recovering: false,
-            before: Bytes::ZERO,
-            disturbed: None,
             low: None,
-            left: None,
             newest: Bytes::ZERO,
             rose: 0,
             fell: 0,
-            limited: false,
-            over: false,
             distance: Distance::default(),
+            shown: Compared {
+                distance: None,
+                left: None,
+                disturbed: None,
+                before: Bytes::ZERO,
+                limited: false,
+            },
+            over: false,
         }
+    }
+
+    /// True once nothing more can be compared.
+    pub(crate) const fn over(&self) -> bool {
+        self.over
+    }
+
+    /// What the comparison shows, up to now.
+    pub(crate) fn compared(&self) -> Compared {
+        Compared { distance: Some(self.distance), ..self.shown }
     }
 
     /// The facts with the pacing rate for its own window, if the file does not state one
@@ -130,9 +153,9 @@ impl Track {
         self.least = self.least.min(cwnd);
         self.most = self.most.max(cwnd);
         if change.resumed {
-            self.left = None;
+            self.shown.left = None;
         } else if let Some(e) = change.exited {
-            self.left = self.left.or(Some((f.now, e.detected_cwnd)));
+            self.shown.left = self.shown.left.or(Some((f.now, e.detected_cwnd)));
         }
     }
 
@@ -146,9 +169,6 @@ impl Track {
     }
 
     pub(crate) fn on_sent(&mut self, f: &Facts, s: &Sent) {
-        if self.over {
-            return;
-        }
         self.timers(f);
         if self.controller.needs_on_sent() {
             let s = Sent { cwnd: self.controller.state().cwnd, ..*s };
@@ -159,9 +179,6 @@ impl Track {
     /// An ACK arrived. The window grows only if at least half of it was used: `used` is the recent maximum in flight
     /// (`tcp_is_cwnd_limited` in slow start).
     pub(crate) fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Bytes) {
-        if self.over {
-            return;
-        }
         self.timers(f);
         let f = self.facts(f);
         if self.recovering && !f.in_recovery {
@@ -178,43 +195,32 @@ impl Track {
     }
 
     pub(crate) fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
-        if self.over {
-            return;
-        }
         let f = self.facts(f);
-        let left = self.left;
+        let left = self.shown.left;
         self.recovering = f.in_recovery;
-        self.disturbed = self.disturbed.or(Some(f.now));
+        self.shown.disturbed = self.shown.disturbed.or(Some(f.now));
         let change = self.controller.on_congestion(&f, c);
         self.changed(&f, change);
         if !self.goes_on() {
             // A loss is no rule of its own.
-            self.left = left;
+            self.shown.left = left;
         }
-    }
-
-    /// The loss was none: the sender's window may have been restored at another time than here.
-    pub(crate) fn on_undone(&mut self) {
-        (self.over, self.distance) = (true, Distance::default());
     }
 
     /// A round trip ended.
     pub(crate) fn on_round(&mut self, round: &Seen, mss: Bytes) {
-        if self.over {
-            return;
-        }
         let state = *self.controller.state();
         let now = paced(state.pace);
         let took = round.end.since(round.start);
         let rates = self.rate.zip(now).map(|(a, b)| (a.min(b).over(took), a.max(b).over(took)));
-        if let Some(at) = self.disturbed.filter(|_| !self.goes_on()) {
+        if let Some(at) = self.shown.disturbed.filter(|_| !self.goes_on()) {
             self.reduced(round, at, mss);
         } else {
-            self.before = self.before.max(round.flight);
+            self.shown.before = self.shown.before.max(round.flight);
             if round.usable {
                 self.compare(round.flight, rates, mss);
             } else {
-                self.limited |= self.disturbed.is_none() && self.left.is_none();
+                self.shown.limited |= self.shown.disturbed.is_none() && self.shown.left.is_none();
             }
         }
         (self.least, self.most, self.rate) = (state.cwnd, state.cwnd, now);
@@ -223,7 +229,7 @@ impl Track {
     }
 
     fn compare(&mut self, flight: Bytes, rates: Option<(Bytes, Bytes)>, mss: Bytes) {
-        let growing = self.left.is_none();
+        let growing = self.shown.left.is_none();
         let behind = |window: Bytes| window - mss * BEHIND;
         let (low, high) = match rates {
             Some((_, most)) if growing => (behind(most.min(self.most)), self.most),
@@ -258,7 +264,7 @@ impl Track {
                 self.low = Some(round.flight);
                 self.distance.after_loss = 1;
             } else {
-                self.before = self.before.max(round.flight);
+                self.shown.before = self.shown.before.max(round.flight);
             }
             return;
         };
@@ -269,7 +275,7 @@ impl Track {
         self.low = Some(low);
         let d = &mut self.distance;
         d.after_loss += 1;
-        if d.after_loss == LEAST_AFTER_LOSS && low > self.before.scale(REDUCED, 100) + mss {
+        if d.after_loss == LEAST_AFTER_LOSS && low > self.shown.before.scale(REDUCED, 100) + mss {
             d.permille += NONE;
         }
         if d.after_loss == GROWS && low > mss * LARGE && round.flight <= low + mss {

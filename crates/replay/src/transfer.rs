@@ -538,7 +538,7 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
             // What was sent is known, and nothing of what became of it.
             (t.bytes, t.iw_bytes, t.limits) = (None, None, None);
             if n.filled > 0 {
-                // Without the distance to the sender, late packets are not told from those sent again.
+                // Without ACKs the RTT is unknown, and a late packet looks like a retransmission.
                 (t.retransmitted_packets, t.spurious_packets, t.reordered_packets) = (None, None, None);
             }
             if way.syn_seen() {

@@ -517,8 +517,9 @@ impl<'a> Decision<'a> {
         ]
     }
 
-    /// True if `a` is certainly better than `b` in a figure that both show, in none certainly worse or dearer in
-    /// more runs than it is cheaper, gets there wherever `b` does, and shows all that `b` does.
+    /// True if `a` beats `b`: it is certainly better in at least one figure that its runs show, certainly worse in
+    /// none, costs more in no more runs than it costs less, completes wherever `b` does, and hides no figure that `b`
+    /// shows.
     pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
         let change = |f| self.difference(a, b, f).map(|d| d.change);
         let stalls = self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.never[0] > 0);

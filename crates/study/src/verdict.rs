@@ -160,7 +160,7 @@ fn percent(x: f64) -> String {
     }
 }
 
-/// `takes 41 % less time (35 to 44)`, of a startup that is certainly better than the baseline.
+/// The difference from the baseline with its interval: `takes 41 % less time (35 to 44)`.
 fn gains(d: &Decision, s: &Standing) -> String {
     let verb = takes(d.by, false);
     let Some(c) = change(d, s, Figure::Of(d.by)) else { return String::new() };
@@ -270,7 +270,7 @@ struct Answer<'s> {
 /// then the one with the shortest queue.
 fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a>> {
     let most = of.iter().map(|s| gain(d, s)).fold(f64::NEG_INFINITY, f64::max);
-    let cost = |s: &Standing, m| s.summary.of_all_runs(m).map_or(0.0, |x| x.mid);
+    let cost = |s: &Standing, m| s.summary.of_all_runs(m).map_or(f64::INFINITY, |x| x.mid);
     of.iter().copied().filter(|s| gain(d, s) >= most - 100.0 * d.margin()).min_by(|a, b| {
         let by = |m| cost(a, m).total_cmp(&cost(b, m));
         by(Measure::StartupLost).then(by(Measure::QueueDelay))
@@ -280,7 +280,7 @@ fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a
 /// The best answer that costs nothing, or the cheapest, or that there is none.
 fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     let sooner: Vec<&Standing> = common(d).filter(|s| is(d, s, Figure::Of(d.by), Change::Better)).collect();
-    // As quick, and certainly better in something, worse in nothing.
+    // They take as long as the baseline, save something for certain, and are worse in nothing.
     let savers: Vec<&Standing> = common(d)
         .filter(|s| is(d, s, Figure::Of(d.by), Change::Even) && savings(d, s).len() > 1)
         .filter(|s| !d.costs().any(|f| is(d, s, f, Change::Worse)))
@@ -372,7 +372,8 @@ fn weighed(d: &Decision) -> Vec<String> {
     std::iter::once("time").chain(costs).map(String::from).collect()
 }
 
-/// By how much a startup is certainly better than the baseline in what it may cost, if its runs show it.
+/// What a startup saves for certain against the baseline in one cost, such as lost packets; `None` if it saves nothing
+/// or its runs do not show that cost.
 fn saving(d: &Decision, s: &Standing, figure: Figure) -> Option<f64> {
     let c = change(d, s, figure).filter(|c| c.change == Change::Better && !d.hides(&s.summary, figure))?;
     Some(c.median.mid.abs())

@@ -15,10 +15,6 @@ const BETWEEN: f64 = 8.0;
 /// The share of the losses that the bucket must explain, and of all packets that it would drop and that
 /// arrived, in losses.
 const EXPLAINED: f64 = 0.7;
-/// It need not explain more than this share if the middle half of so many rates or more differs by less than a share
-/// of their median: between losses by chance any rate passes.
-const EXPLAINED_ALIKE: f64 = 0.4;
-const ALIKE: (usize, f64) = (10, 0.2);
 const INVENTED: f64 = 0.4;
 
 /// Finds a policer. `None` if packets waited where they were lost, or if a bucket does not explain the losses.
@@ -33,12 +29,10 @@ pub(super) fn find(flow: &Flow) -> Option<Policer> {
     let rate = quantile(&rates, 0.5)?;
     let burst = burst(flow, rate, *losses.first()?);
     let (hits, invented) = explained(flow, rate, burst);
-    let of = |q| quantile(&rates, q).unwrap_or(rate);
-    let alike = rates.len() >= ALIKE.0 && of(0.75) - of(0.25) < ALIKE.1 * rate;
-    let share = if alike { EXPLAINED_ALIKE } else { EXPLAINED };
-    if hits < share * all || invented > INVENTED * all {
+    if hits < EXPLAINED * all || invented > INVENTED * all {
         return None;
     }
+    let of = |q| quantile(&rates, q).unwrap_or(rate);
     let basis = format!(
         "a token bucket explains {:.0} of {:.0} lost packets, none of which waited",
         hits / flow.packet,

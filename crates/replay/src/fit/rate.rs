@@ -32,8 +32,8 @@ const KNOWN: f64 = 0.2;
 /// by, and between so many intervals, as a share of all; it may have become faster or slower between the others.
 const LESS: f64 = 0.25;
 const STEADY: f64 = 0.33;
-/// So many intervals without repairs that exceed the greatest rate of the busy ones by this factor show a link that
-/// was faster at another time.
+/// The link was faster at another time if at least `FASTER.0` intervals without retransmissions carried more than
+/// `FASTER.1` times the highest rate of the busy intervals.
 const FASTER: (usize, f64) = (3, 1.15);
 /// Deviation of the rate, as a share, from which it counts as varying.
 const VARIES: f64 = 0.04;

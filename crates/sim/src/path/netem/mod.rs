@@ -82,7 +82,7 @@ impl Spec {
     }
 }
 
-/// The rate of full IP packets of which so many leave in a time, in nanoseconds.
+/// The rate of a link that sends this number of full IP packets in `time` nanoseconds.
 fn rate_of(packets: u64, time: u64) -> Rate {
     Rate(mul_div(packets * PACKET.0 * 8, NS_PER_S, time.max(1)).min(super::spec::UNLIMITED.0))
 }
