@@ -8,6 +8,7 @@ use serde::Deserialize;
 use slowstart_linux::emulate::{CLIENT, SERVER};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +21,8 @@ const ENTRY: &str = "run_endpoint.sh";
 const DEPTH: usize = 2;
 /// The search path of an image that states none.
 const SEARCH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The most bytes that the first line of a script has: Linux reads no more.
+const LINE: u64 = 256;
 /// Symbolic links that are followed within a root.
 const LINKS: usize = 40;
 /// The port at which the client waits for the runner's simulator.
@@ -281,7 +284,10 @@ fn check(root: &Path, start: &Start) -> Result<()> {
     let Some(file) = within(root, &path.to_string_lossy()).filter(|f| f.is_file()) else {
         bail!("found no {} in the root", path.display());
     };
-    let text = fs::read(&file).with_context(|| file.display().to_string())?;
+    // A program may be large, and its first line is enough.
+    let mut text = Vec::new();
+    let open = fs::File::open(&file).with_context(|| file.display().to_string())?;
+    open.take(LINE).read_to_end(&mut text).with_context(|| file.display().to_string())?;
     let line = text.strip_prefix(b"#!").and_then(|t| t.split(|b| *b == b'\n').next()).unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     if let Some(interpreter) = line.split_whitespace().next() {
