@@ -2,7 +2,7 @@
 
 use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::Folder;
-use crate::how::check_finished;
+use crate::how::{check_finished, print_legend};
 use crate::interrupt::{Interrupt, Signal};
 use crate::output::{self, command, note, print};
 use crate::printable::printable;
@@ -19,11 +19,13 @@ use slowstart_league::page::{self, Page};
 use slowstart_league::population::{self, Case, Population};
 use slowstart_league::rank::{self, Terms};
 use slowstart_league::reference;
-use slowstart_league::score;
-use slowstart_league::sheet::{self, LEGEND, Sheet};
+use slowstart_league::score::{self, Score};
+use slowstart_league::sheet::{self, BRIEF, LEGEND, Sheet};
+use slowstart_league::verdict::verdict;
 use slowstart_study::decision::default_startup;
 use slowstart_study::engines::{Engine, Refusal};
 use slowstart_study::scenario::StudyText;
+use slowstart_study::words::number;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ use std::time::Duration;
 /// Time between two looks whether a signal came, and how many of them a simulated run has to end after one.
 const POLL: Duration = Duration::from_millis(50);
 const PATIENCE: u32 = 6;
+/// More runs than this are announced.
+const MANY: usize = 5_000;
 
 /// Score startups over populations of paths against an oracle that knows each path
 ///
@@ -174,6 +178,12 @@ impl League {
         let mut writer = self.rows.writer(GAME_SCHEMA)?;
         let interrupt = interrupt_of(&*engine)?;
         let of = cases.len();
+        if of * contenders.len() > MANY {
+            let (startups, runs) = (contenders.len(), number((of * contenders.len()) as f64));
+            note(&format!(
+                "{of} cases of {startups} startups are {runs} runs; name startups or populations, or use --runs, for fewer"
+            ));
+        }
         let rows = self.play(&engine, &contenders, cases, &interrupt)?;
         let done = rows.len() / contenders.len();
         if done == 0 {
@@ -327,19 +337,13 @@ impl League {
         let scores = score::scores(rows, None);
         let seed = rows.first().map_or(0, |r| r.drawn_from);
         let cases = scores.first().map_or(0, |s| s.cases);
-        print(&format!("{cases} cases of {} populations, seed {seed}", score::populations(rows).len()))?;
-        print_sheet(&rank::sheet(rows, None, terms))?;
-        print_sheet(&sheet::speed(&scores))?;
-        print_sheet(&sheet::harm(&scores))?;
-        print_sheet(&reference::distance(rows, None))?;
+        let populations = score::populations(rows).len();
+        print(&format!("{cases} cases of {populations} populations, seed {seed}"))?;
+        self.show_tables(rows, None, terms, &scores)?;
         if self.by_population {
             for name in score::populations(rows) {
-                let scores = score::scores(rows, Some(name));
                 print(&format!("\n== {name}"))?;
-                print_sheet(&rank::sheet(rows, Some(name), terms))?;
-                print_sheet(&sheet::speed(&scores))?;
-                print_sheet(&sheet::harm(&scores))?;
-                print_sheet(&reference::distance(rows, Some(name)))?;
+                self.show_tables(rows, Some(name), terms, &score::scores(rows, Some(name)))?;
             }
         }
         if !differences.is_empty() {
@@ -347,9 +351,27 @@ impl League {
         }
         if !output::quiet() {
             print("")?;
-            print(&output::wrap(LEGEND, 0))?;
         }
-        Ok(())
+        print_legend(BRIEF, || vec![LEGEND.to_string()])?;
+        print("")?;
+        output::print_verdict(&printable(&verdict(rows, terms)))
+    }
+
+    /// Prints the tables of all cases or of a population; on a terminal the first, unless --verbose was given.
+    fn show_tables(
+        &self,
+        rows: &[GameRow],
+        population: Option<&str>,
+        terms: &Terms,
+        scores: &[Score],
+    ) -> Result<()> {
+        print_sheet(&rank::sheet(rows, population, terms))?;
+        if output::brief() {
+            return Ok(());
+        }
+        print_sheet(&sheet::speed(scores))?;
+        print_sheet(&sheet::harm(scores))?;
+        print_sheet(&reference::distance(rows, population))
     }
 
     fn write(
@@ -362,7 +384,7 @@ impl League {
         let Some(dir) = &self.out else { return Ok(()) };
         let folder = Folder::create(dir)?;
         folder.lines("league.jsonl", rows.iter())?;
-        let mut text = String::new();
+        let mut text = format!("{}\n\n", verdict(rows, terms));
         let mut add = |title: &str, population: Option<&str>| {
             let scores = score::scores(rows, population);
             text = format!("{text}## {title}\n\n");
@@ -398,7 +420,8 @@ fn print_sheet(sheet: &Sheet) -> Result<()> {
             .collect(),
         alignments,
     };
-    print(&format!("\n{}", sheet.title))?;
+    print("")?;
+    print(&output::wrap(sheet.title, 2))?;
     // A pipe gets a line for each row.
     let width = io::stdout().is_terminal().then(|| u16::try_from(output::width()).ok()).flatten();
     print(table.render_with(output::color(), width, 1).trim_end())

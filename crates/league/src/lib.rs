@@ -11,6 +11,7 @@
 //! - [`against`]: differences to the rows of an earlier league, case by case
 //! - [`rank`]: startups against a baseline, case by case, and their ranks
 //! - [`twins`]: the same cases on two engines
+//! - [`verdict`]: the league in a few sentences
 //! - [`sheet`], [`page`]: the scores as tables of text, and as a page
 //!
 //! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
@@ -27,3 +28,4 @@ pub mod reference;
 pub mod score;
 pub mod sheet;
 pub mod twins;
+pub mod verdict;

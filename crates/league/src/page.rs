@@ -7,6 +7,7 @@ use crate::rank::{self, Terms};
 use crate::reference;
 use crate::score::{self, Measure};
 use crate::sheet::{self, LEGEND, Sheet};
+use crate::verdict::verdict;
 use maud::{Markup, html};
 use slowstart_report::chart::{Axis, Chart, Dot};
 use slowstart_report::{Script, document};
@@ -102,8 +103,10 @@ fn tables(page: &Page, population: Option<&str>) -> Markup {
 /// Returns the page. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
     let body = html! {
+        p class="verdict" { (verdict(page.rows, &page.terms)) }
         p class="about" {
-            "Every startup meets the same cases. docs/explain/league.md explains populations, oracle and measures."
+            "Every startup meets the same cases: paths drawn from populations, each described below. The oracle is a sender "
+            "that knows the path and sends at its rate from the first packet on."
         }
         h2 { "All populations" }
         (scatter(page))

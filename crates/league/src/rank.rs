@@ -1,12 +1,14 @@
 //! Startups against a baseline, case by case, by what decides in a comparison: a rank only where a difference
-//! is certain and beyond the margin.
+//! is certain and beyond the margin, and what it costs as a share of the cases.
 
 use crate::game::GameRow;
-use crate::score::{Measure, startups};
-use crate::sheet::{ABSENT, Sheet};
+use crate::score::{Exits, Measure, front, scores, startups};
+use crate::sheet::{ABSENT, Sheet, percent};
 use slowstart::registry::{self, Need};
-use slowstart_study::decision::{Change, Difference, lost, relative};
+use slowstart_study::decision::{Change, Difference, LOSS_MARGIN, relative};
 use slowstart_study::order::Order;
+use slowstart_study::price::Price;
+use slowstart_study::record::Class;
 use slowstart_study::words::{marked, signed};
 use std::collections::BTreeMap;
 
@@ -29,36 +31,56 @@ pub struct Place<'a> {
     pub rank: Option<usize>,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
-    /// The differences from the baseline; none for the baseline itself.
-    pub differences: [Option<Difference>; SHOWN.len()],
+    /// The differences in time from the baseline; none for the baseline itself.
+    pub differences: [Option<Difference>; TIMES.len()],
+    /// In how many cases it loses more packets than the baseline, and makes others lose more; none for the
+    /// baseline itself.
+    pub prices: [Option<Price>; COSTS.len()],
 }
 
-/// What is compared; the first decides.
-const SHOWN: [Measure; 4] = [Measure::Regret10MB, Measure::Regret1MB, Measure::Lost, Measure::OthersLost];
+/// The times that are compared; the first decides.
+const TIMES: [Measure; 2] = [Measure::Regret10MB, Measure::Regret1MB];
+/// What a startup may cost.
+const COSTS: [Measure; 2] = [Measure::Lost, Measure::OthersLost];
 
 /// The values of the cases of a startup, in the order of the rows; of a time `None` if it never got there.
 type Values = Vec<((String, u32), Option<f64>)>;
 
-fn difference(a: &Values, b: &Values, m: Measure, margin: f64) -> Option<Difference> {
+fn difference(a: &Values, b: &Values, margin: f64) -> Option<Difference> {
     let known: BTreeMap<_, Option<f64>> = b.iter().map(|(case, v)| (case, *v)).collect();
     let pairs: Vec<(Option<f64>, Option<f64>)> =
         a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).collect();
     let count = |x: bool, y: bool| pairs.iter().filter(|(a, b)| (a.is_some(), b.is_some()) == (x, y)).count();
     let never = [count(false, true), count(true, false)];
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(|(a, b)| a.zip(*b)).unzip();
-    let of = match m {
-        Measure::Regret10MB | Measure::Regret1MB => relative(&a, &b, margin, true),
-        _ => lost(&a, &b),
-    };
-    of.map(|d| Difference { runs: pairs.len(), ..d }.with_never(never))
+    relative(&a, &b, margin, true).map(|d| Difference { runs: pairs.len(), ..d }.with_never(never))
 }
 
-/// True if the case has a time to these bytes, or the measure is none of time.
+/// What `a` costs against `b`, over the cases that have the measure and in which `b` gets there or neither does:
+/// what stalls loses little. A transfer that ends before its startup does shows only losses that it had.
+fn price(a: &[&GameRow], b: &[&GameRow], m: Measure) -> Price {
+    let never = |r: &GameRow| r.never(10_000_000);
+    let theirs: BTreeMap<_, &GameRow> = b.iter().map(|r| ((&r.population, r.case), *r)).collect();
+    let pairs: Vec<(&GameRow, &GameRow)> = a
+        .iter()
+        .filter_map(|r| Some((*r, *theirs.get(&(&r.population, r.case))?)))
+        .filter(|(x, y)| m.of(x).is_some() && m.of(y).is_some())
+        .collect();
+    let both = pairs.iter().filter(|(x, y)| never(x) || !never(y));
+    let differences = both.map(|(x, y)| {
+        let by = m.of(x)? - m.of(y)?;
+        let hidden = m == Measure::Lost && x.class == Class::None;
+        (by > LOSS_MARGIN || !hidden).then_some(by)
+    });
+    let price = Price::of(differences, LOSS_MARGIN);
+    Price { left_out: pairs.len() - price.runs, ..price }
+}
+
+/// True if the case has a time to these bytes.
 fn gets_there(r: &GameRow, m: Measure) -> bool {
     match m {
         Measure::Regret10MB => !r.never(10_000_000),
-        Measure::Regret1MB => !r.never(1_000_000),
-        _ => true,
+        _ => !r.never(1_000_000),
     }
 }
 
@@ -70,15 +92,20 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         return Vec::new();
     }
     let base = names.iter().position(|n| *n == terms.baseline).unwrap_or(0);
-    let values = |name: &str, m: Measure| -> Values {
-        let own = |r: &&GameRow| r.startup == name && population.is_none_or(|p| r.population == p);
-        let of = |r: &GameRow| {
+    let own: Vec<Vec<&GameRow>> = names
+        .iter()
+        .map(|n| {
+            rows.iter().filter(|r| r.startup == *n && population.is_none_or(|p| r.population == p)).collect()
+        })
+        .collect();
+    let values = |rows: &Vec<&GameRow>, m: Measure| -> Values {
+        let of = |r: &&GameRow| {
             let value = m.of(r)?;
             Some(((r.population.clone(), r.case), gets_there(r, m).then_some(value)))
         };
-        rows.iter().filter(own).filter_map(of).collect()
+        rows.iter().filter_map(of).collect()
     };
-    let all: Vec<[Values; SHOWN.len()]> = names.iter().map(|n| SHOWN.map(|m| values(n, m))).collect();
+    let all: Vec<[Values; TIMES.len()]> = own.iter().map(|rows| TIMES.map(|m| values(rows, m))).collect();
     let needs: Vec<Option<Need>> = names
         .iter()
         .map(|n| registry::named(n.split(':').next().unwrap_or(n)).and_then(|e| e.algorithm.need()))
@@ -87,51 +114,80 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         names.iter().map(|n| rows.iter().any(|r| r.startup == *n && r.broken.is_some())).collect();
     let lacking: Vec<bool> =
         (0..names.len()).map(|i| i != base && (broken[i] || needs[i].is_some_and(Need::is_rare))).collect();
-    let time = |i: usize, j: usize| difference(&all[i][0], &all[j][0], SHOWN[0], terms.margin);
+    let time = |i: usize, j: usize| difference(&all[i][0], &all[j][0], terms.margin);
     let order = Order::new(names.len(), |i, j| {
         !broken[i] && time(i, j).is_some_and(|d: Difference| d.change == Change::Better)
     });
     let costs: Vec<f64> =
         (0..names.len()).map(|i| time(i, base).map_or(f64::INFINITY, |d| d.median.mid)).collect();
-    let place = |i: usize| Place {
-        startup: names[i],
-        rank: (!broken[i]).then(|| order.rank(i)),
-        need: needs[i],
-        differences: std::array::from_fn(|k| {
-            difference(&all[i][k], &all[base][k], SHOWN[k], terms.margin).filter(|_| i != base && !broken[i])
-        }),
+    let place = |i: usize| {
+        let judged = i != base && !broken[i];
+        Place {
+            startup: names[i],
+            rank: (!broken[i]).then(|| order.rank(i)),
+            need: needs[i],
+            differences: std::array::from_fn(|k| {
+                difference(&all[i][k], &all[base][k], terms.margin).filter(|_| judged)
+            }),
+            prices: COSTS.map(|m| judged.then(|| price(&own[i], &own[base], m)).filter(|p| p.runs > 0)),
+        }
     };
     order.sorted(base, &lacking, &costs).into_iter().map(place).collect()
 }
 
-/// The places as a table. A difference that the cases do not show has a question mark.
-pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet {
-    let cell = |(m, d): (Measure, Option<Difference>)| {
-        let Some(d) = d else { return ABSENT.to_string() };
-        let unit = if matches!(m, Measure::Regret10MB | Measure::Regret1MB) { " %" } else { "" };
-        let unsure = if matches!(d.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" };
-        let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
-        let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
-        let never = match d.never {
-            [0, 0] => String::new(),
-            [own, 0] => format!(", never in {own} of {}", d.runs),
-            [0, theirs] => format!(", the first never in {theirs} of {}", d.runs),
-            [own, theirs] => format!(", never in {own} of {}, the first in {theirs}", d.runs),
-        };
-        format!("{mid}{unit}{range}{unsure}{never}")
+/// A difference in time as text; with a question mark if the cases do not show it.
+fn time(d: Option<Difference>) -> String {
+    let Some(d) = d else { return ABSENT.to_string() };
+    let unsure = if matches!(d.change, Change::NotShown { .. } | Change::TooFew) { "?" } else { "" };
+    let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
+    let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+    let never = match d.never {
+        [0, 0] => String::new(),
+        [own, 0] => format!(", never in {own} of {}", d.runs),
+        [0, theirs] => format!(", the first never in {theirs} of {}", d.runs),
+        [own, theirs] => format!(", never in {own} of {}, the first in {theirs}", d.runs),
     };
+    format!("{mid}{range}{unsure}{never}")
+}
+
+/// The percentages of cases that pay and that spare; with a question mark if too many do not show it.
+fn shares(p: Option<Price>) -> String {
+    let of = |some: usize, p: Price| percent(100.0 * some as f64 / p.runs as f64);
+    let text =
+        |p: Price| format!("{}/{}{}", of(p.pays, p), of(p.spares, p), if p.is_unseen() { "?" } else { "" });
+    p.map_or(ABSENT.to_string(), text)
+}
+
+/// The places as a table. What the cases do not show has a question mark.
+pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet {
+    let scores = scores(rows, population);
+    let fronts = front(&scores);
     let line = |p: Place| {
+        let at = scores.iter().position(|s| s.startup == p.startup);
+        let star = at.is_some_and(|i| fronts[i]);
         let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
         let rank = p.rank.map_or("broke a rule".to_string(), |r| r.to_string());
-        let mut cells = vec![format!("{}{need}", marked(p.startup)), rank];
-        cells.extend(SHOWN.into_iter().zip(p.differences).map(cell));
+        let mut cells = vec![format!("{}{}{need}", marked(p.startup), if star { " *" } else { "" }), rank];
+        cells.extend(p.differences.map(time));
+        cells.extend(p.prices.map(shares));
+        let e = at.map_or_else(Exits::default, |i| scores[i].exits);
+        cells.extend([e.early_by_rule + e.early_by_loss, e.choke, e.late, e.none].map(percent));
         cells
     };
-    let mut headers = vec!["startup", "rank"];
-    headers.extend(SHOWN.map(Measure::heading));
     Sheet {
-        title: "Against the first line, case by case: median of the differences and 95 % interval",
-        headers,
+        title: "Against the first line, case by case: median difference in time (%), and shares of cases (%)",
+        headers: vec![
+            "startup",
+            "rank",
+            "10 MB",
+            "1 MB",
+            "loses more/less",
+            "others more/less",
+            "early",
+            "full",
+            "late",
+            "none",
+        ],
         lines: places(rows, population, terms).into_iter().map(line).collect(),
     }
 }
@@ -170,8 +226,8 @@ mod tests {
             "the baseline first, what needs memory last"
         );
         let lines = sheet(&rows, None, &TERMS).lines;
-        assert_eq!(lines[1], ["fast", "2", "-30 %", "-30 %", "+900", "-"]);
-        assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume +"));
+        assert_eq!(lines[1], ["fast", "2", "-30", "-30", "100/0", "-", "0", "100", "0", "0"]);
+        assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume * +"));
     }
 
     /// Faster in six of eight cases, and never there in two: later than any time.
@@ -187,7 +243,7 @@ mod tests {
             places(&rows, None, &TERMS).iter().map(|p| (p.startup, p.rank)).collect();
         assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2)), ("broken", None)]);
         let lines = sheet(&rows, None, &TERMS).lines;
-        assert_eq!((lines[1][2].as_str(), lines[2][1].as_str()), ("-50 %, never in 2 of 8", "broke a rule"));
+        assert_eq!((lines[1][2].as_str(), lines[2][1].as_str()), ("-50, never in 2 of 8", "broke a rule"));
     }
 
     #[test]

@@ -16,14 +16,19 @@ pub struct Sheet {
     pub lines: Vec<Vec<String>>,
 }
 
+/// What the first table's columns mean, in two lines of a terminal.
+pub const BRIEF: &str = "loses more/less, others: in % of cases; early to none: where it left.\n\
+    * best trade-off; ~ rebuilt without its paper; ? not shown. -v has more.";
+
 /// What the columns mean, for below the tables.
 pub const LEGEND: &str = "rank: one more than the number of startups that reach 10 MB faster, case by case, beyond the margin and at 95 % confidence; ?: \
-    these cases do not show it; +: needs what a sender may lack. 100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
-    early: left before the path was full, by a rule of its own; early loss: the same by loss. full: left by a rule of its own with the link full; \
-    deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
-    packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
-    * is on the Pareto front of 1 MB, 10 MB, lost and others lost (of six cases or more); what broke a rule has no figures; m uses what an earlier connection learned; \
-    ~ is reconstructed without its paper.";
+    these cases do not show it; +: needs what a sender may lack. loses more/less, others more/less: cases with over ten packets more or fewer lost than the first \
+    line's, by the startup and by flows that were there before. 100 kB, 1 MB, 10 MB in the second table: time over the oracle's, mean and 95 % interval; \
+    p95 is the 95th percentile. early: left before the path was full, by a rule of its own or by loss; early loss: the same by loss. full: left by a rule \
+    of its own with the link full; deep: the same, of the cases whose queue holds half a BDP or more. late: by loss or after one, past capacity. left: \
+    median of the window left with, in BDP. lost: packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: \
+    effect on flows that were there before. * is on the Pareto front of 1 MB, 10 MB, lost and others lost (of six cases or more); what broke a rule has \
+    no figures; m uses what an earlier connection learned; ~ is reconstructed without its paper.";
 
 pub(crate) const ABSENT: &str = "-";
 
@@ -41,8 +46,9 @@ fn short(x: f64) -> String {
     }
 }
 
-fn percent(x: f64) -> String {
-    if x == 0.0 || x >= 99.95 { format!("{x:.0}") } else { format!("{x:.1}") }
+/// A percentage of cases.
+pub(crate) fn percent(x: f64) -> String {
+    if x == 0.0 || x >= 9.95 { format!("{x:.0}") } else { format!("{x:.1}") }
 }
 
 impl Score {
