@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_files::{WholeFile, read_from, read_text};
 use slowstart_trial::page::{effect_text, unit, value_text};
-use slowstart_trial::pool_page::{heterogeneity_text, pooled_html};
+use slowstart_trial::pool_page::{heterogeneity_text, pooled_html, without_value_text};
 use slowstart_trial::{Measure, Pooled, Server, Statistics, pool};
 use std::fs;
 use std::io::Write;
@@ -135,28 +135,42 @@ fn text(p: &Pooled) -> String {
     let comparison = |arm: &str, with: &str| {
         p.comparisons.iter().find(|c| c.arm == arm && c.with == with && c.measure == p.measure)
     };
+    // A column of zeros says nothing.
+    let lacking = p.servers.iter().flat_map(|s| &s.without_value).any(|n| *n != Some(0));
     let arms = p.arms.iter().map(|arm| {
         let mean = |m: Measure| value_text(m, arm.means.get(m.name()).copied());
         let effect = comparison(&arm.name, control)
             .map_or_else(|| "-".to_string(), |c| effect_text(c.effect.as_ref()));
         let ended = !arm.ended_on.is_empty() || !arm.crossed.is_empty();
-        vec![
+        let mut row: Vec<Cell> = vec![
             format!("{}{}", arm.name, if ended { " (ended)" } else { "" }).into(),
             arm.units.to_string().into(),
             mean(p.measure).into(),
             effect.into(),
             mean(Measure::Retrans).into(),
-        ]
+        ];
+        if lacking {
+            row.insert(2, arm.without_value.to_string().into());
+        }
+        row
     });
     let measure = format!("{}{}", p.measure, unit(p.measure));
     let against = format!("against {control}");
-    let mut out = render(&["arm", "units", &measure, &against, "retrans"], arms.collect());
+    let without = format!("no {}", p.measure);
+    let mut headers = vec!["arm", "units", &measure, &against, "retrans"];
+    if lacking {
+        headers.insert(2, &without);
+    }
+    let mut out = render(&headers, arms.collect());
     let compared: Vec<_> = p.arms.iter().skip(1).filter_map(|a| comparison(&a.name, control)).collect();
     if let Some(first) = compared.first() {
         let rows = first.servers.iter().enumerate().map(|(i, s)| {
-            let units =
-                p.servers.iter().find(|x| x.name == s.server).map_or(0, |x| x.units.iter().sum::<u64>());
+            let server = p.servers.iter().find(|x| x.name == s.server);
+            let units = server.map_or(0, |x| x.units.iter().sum::<u64>());
             let mut row: Vec<Cell> = vec![s.server.clone().into(), units.to_string().into()];
+            if lacking {
+                row.push(server.map_or_else(String::new, without_value_text).into());
+            }
             row.extend(compared.iter().map(|c| {
                 let found = &c.servers[i];
                 let mark = if found.disagrees { " !" } else { "" };
@@ -165,6 +179,9 @@ fn text(p: &Pooled) -> String {
             row
         });
         let mut headers = vec!["server".to_string(), "units".to_string()];
+        if lacking {
+            headers.push(format!("{without} by arm"));
+        }
         headers.extend(compared.iter().map(|c| format!("{} {against}", c.arm)));
         let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
         out += "\n";

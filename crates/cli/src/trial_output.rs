@@ -62,6 +62,10 @@ pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
         text += &lines("\n", rows.collect(), &["stratum", "arm", "units", &against], color);
     }
     let _ = writeln!(text, "\n{}", a.verdict);
+    for arm in a.arms.iter().filter(|arm| arm.without_value > 0) {
+        let (n, all) = (arm.without_value, arm.connections);
+        let _ = writeln!(text, "{}: {n} of {all} connections have no {}", arm.name, a.measure);
+    }
     for arm in &a.arms {
         if let Some(ended) = &arm.ended {
             let (effect, n) = (effect_text(ended.effect.as_ref()), ended.connections);

@@ -148,7 +148,7 @@ fn bad_input_is_named_with_what_was_found_and_expected() {
     let file = dir.0.join("b/statistics.json");
     let good = fs::read_to_string(&file).expect("written");
     for (bad, words) in [
-        (good.replacen("\"version\":1", "\"version\":9", 1), ["version: found 9", "expected 1"]),
+        (good.replacen("\"version\":2", "\"version\":9", 1), ["version: found 9", "expected 1 to 2"]),
         (good[..good.len() / 2].to_string(), ["b/statistics.json", "line 1"]),
         (good.replacen("500000", "250000", 1), ["b: arms: found cubic:25%", "expected cubic:50%"]),
         (

@@ -8,6 +8,7 @@
 use crate::balance;
 use crate::estimate::{Effect, Sums, effect, exceeds, stratified, units_until_exceeds};
 use crate::guard::Guard;
+use crate::lacking::{borne_out, lacks_more, verdict_text};
 use crate::outcome::{Measure, Outcome, RttClass, Stratify};
 use crate::plan::Plan;
 use crate::quantile::{Quantile, quantiles};
@@ -66,6 +67,9 @@ pub struct ArmSummary {
     pub connections: u64,
     /// The number of units of assignment: connections, or groups of them.
     pub units: u64,
+    /// Connections without a value of the trial's measure: those that are open or delivered nothing have no time
+    /// to the last byte. Means are of the others.
+    pub without_value: u64,
     /// The bytes that its connections had acknowledged.
     pub delivered_bytes: u64,
     /// Mean of each measure, by its name: geometric means of times and RTT ratios, arithmetic mean of
@@ -283,9 +287,25 @@ impl Trial {
         (names, of)
     }
 
+    /// Whether one arm, and another, are shown to lack a value of the measure more often than the other.
+    fn lacks(&self, measure: Measure, arm: usize, with: usize) -> [bool; 2] {
+        let [a, b] = [arm, with].map(|i| self.lacking(measure, i));
+        let alpha = ALPHA / self.pairs();
+        [lacks_more(&a, &b, alpha), lacks_more(&b, &a, alpha)]
+    }
+
+    fn lacking(&self, measure: Measure, arm: usize) -> Sums {
+        Sums::lacking(self.outcomes.iter(), measure, arm, self.shared_units)
+    }
+
     /// Returns the effect of one arm against another on a measure, over strata if there are any and the
-    /// measure allows it. Its error over all looks is [`ALPHA`] divided by the number of pairs of arms.
+    /// measure allows it. Its error over all looks is [`ALPHA`] divided by the number of pairs of arms. `None` if
+    /// an arm would be better by the values that it has, and is shown to lack them more often than the other.
     pub fn compare(&self, measure: Measure, arm: usize, with: usize) -> Option<Effect> {
+        borne_out(self.effect(measure, arm, with), self.lacks(measure, arm, with))
+    }
+
+    fn effect(&self, measure: Measure, arm: usize, with: usize) -> Option<Effect> {
         let alpha = ALPHA / self.pairs();
         if !measure.is_geometric() || !(self.stratify.rtt || self.stratify.prefix) {
             return effect(measure, &self.sums(measure, arm), &self.sums(measure, with), alpha);
@@ -323,9 +343,14 @@ impl Trial {
             let of = |arm| Sums::of(members.iter().copied(), measure, arm, self.shared_units);
             (0..arms.len()).map(of).collect()
         };
+        let lacking = |members: &[&Outcome], measure| -> Vec<Sums> {
+            let of = |arm| Sums::lacking(members.iter().copied(), measure, arm, self.shared_units);
+            (0..arms.len()).map(of).collect()
+        };
         let stratum = |(class, members): (Option<RttClass>, Vec<&Outcome>)| StratumSums {
             rtt: class.map(|c| c.name().to_string()),
             sums: Measure::ALL.into_iter().map(|m| (m.name().to_string(), sums(&members, m))).collect(),
+            lacking: Measure::ALL.into_iter().map(|m| (m.name().to_string(), lacking(&members, m))).collect(),
         };
         let guards = self.guards.iter().map(ToString::to_string).collect();
         let ended = arms.iter().zip(&self.ended).filter(|(_, e)| e.is_some());
@@ -401,6 +426,7 @@ impl Trial {
         let arms = self.plan.arms().len();
         let differs =
             |a: usize, b: usize| self.compare(self.measure, a, b).is_some_and(|e| e.is_less() || e.is_more());
+        let differs = |a: usize, b: usize| differs(a, b) || self.lacks(self.measure, a, b) != [false; 2];
         self.is_balanced() && !(1..arms).any(|a| (0..a).any(|b| differs(a, b)))
     }
 
@@ -433,6 +459,7 @@ impl Trial {
             share: self.plan.arms()[arm].share.fraction(),
             connections: mine().count() as u64,
             units: units.len() as u64,
+            without_value: self.lacking(self.measure, arm).total() as u64,
             delivered_bytes: mine().map(|o| o.delivered_bytes).sum(),
             means: Measure::ALL.into_iter().filter_map(mean).collect(),
             quantiles: quantiles(&self.outcomes, self.measure, arm, &[0.5, 0.95], self.plan.seed()),
@@ -456,8 +483,16 @@ impl Trial {
         };
         let mut comparisons = Vec::new();
         let mut beaten = vec![false; arms.len()];
+        let mut unlike = String::new();
         for (i, arm) in running.iter().enumerate() {
             for with in &running[..i] {
+                let lacks = self.lacks(self.measure, *arm, *with);
+                for (lacks, more, less) in [(lacks[0], *arm, *with), (lacks[1], *with, *arm)] {
+                    if lacks {
+                        unlike += &verdict_text(self.measure, &name(more), &name(less));
+                        beaten[more] |= self.sums(self.measure, more).units() == 0;
+                    }
+                }
                 let comparison = compared(self.measure, *arm, *with);
                 if let Some(e) = comparison.effect {
                     beaten[*arm] |= e.is_more();
@@ -471,13 +506,15 @@ impl Trial {
             let alpha = ALPHA / self.pairs() / names.len() as f64;
             for arm in running.iter().filter(|i| **i > 0) {
                 let sums = self.sums_by_stratum(self.measure, *arm, 0, names.len(), &of);
+                // Of a stratum alone it takes more to be shown.
+                let lacks = self.lacks(self.measure, *arm, 0);
                 for (stratum, (a, c)) in names.iter().zip(sums) {
                     comparisons.push(Comparison {
                         arm: name(*arm),
                         with: name(0),
                         measure: self.measure,
                         stratum: stratum.clone(),
-                        effect: effect(self.measure, &a, &c, alpha),
+                        effect: borne_out(effect(self.measure, &a, &c, alpha), lacks),
                     });
                 }
             }
@@ -506,7 +543,8 @@ impl Trial {
         }
         let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
         let balanced = self.is_balanced();
-        let verdict = verdict(self.measure, &leaders, &running, balanced, &name) + &self.lost_text();
+        let decided = verdict(self.measure, &leaders, &running, balanced, &name);
+        let verdict = if balanced { decided + &unlike } else { decided } + &self.lost_text();
         Analysis {
             measure: self.measure,
             arms: (0..arms.len()).map(|i| self.summary(i)).collect(),

@@ -51,11 +51,16 @@ impl Sums {
         arm: usize,
         shared_units: bool,
     ) -> Self {
-        let mut sums = Self::default();
         let mine = outcomes.filter(|o| o.arm == arm).filter_map(|o| Some((o.unit, measure.term(o)?)));
+        Self::of_terms(mine, shared_units)
+    }
+
+    /// Returns the sums of connections, each with its unit and its value.
+    pub(crate) fn of_terms(terms: impl Iterator<Item = (u64, f64)>, shared_units: bool) -> Self {
+        let mut sums = Self::default();
         if shared_units {
             let mut units: BTreeMap<u64, (f64, u64)> = BTreeMap::new();
-            for (unit, y) in mine {
+            for (unit, y) in terms {
                 let (sum, n) = units.entry(unit).or_default();
                 *sum += y;
                 *n += 1;
@@ -64,11 +69,17 @@ impl Sums {
                 sums.add(sum, n);
             }
         } else {
-            for (_, y) in mine {
+            for (_, y) in terms {
                 sums.add(y, 1);
             }
         }
         sums
+    }
+
+    /// Returns the sums of units of one connection each, of which `ones` have the value 1 and the others 0.
+    pub(crate) fn of_count(units: u64, ones: u64) -> Self {
+        let (n, ones) = (units as f64, ones as f64);
+        Self { units, connections: units, y: ones, x: n, yy: ones, xx: n, xy: ones }
     }
 
     /// Returns the number of units.
@@ -90,6 +101,26 @@ impl Sums {
         let squares = self.yy - 2.0 * mean * self.xy + mean * mean * self.xx;
         let variance = n / (n - 1.0) * squares.max(0.0) / (self.x * self.x);
         Some((mean, variance))
+    }
+
+    /// Returns the sum of the values.
+    pub(crate) fn total(&self) -> f64 {
+        self.y
+    }
+
+    /// Returns the mean of the values, 0 of none.
+    pub(crate) fn share(&self) -> f64 {
+        if self.x > 0.0 { self.y / self.x } else { 0.0 }
+    }
+
+    /// Returns the variance of the difference of both means if the units of both have one mean.
+    pub(crate) fn variance_of_like_shares(&self, other: &Self) -> f64 {
+        let mut both = self.clone();
+        both.merge(other);
+        let mean = both.share();
+        let squares = (both.yy - 2.0 * mean * both.xy + mean * mean * both.xx).max(0.0);
+        let of = |s: &Self| s.units as f64 / (s.x * s.x);
+        squares / (both.units as f64 - 1.0) * (of(self) + of(other))
     }
 
     /// True if these may be the sums of units: finite, no negative square, and no more units than

@@ -21,6 +21,7 @@ pub mod analysis;
 pub mod balance;
 pub mod estimate;
 pub mod guard;
+mod lacking;
 pub mod outcome;
 pub mod page;
 pub mod plan;

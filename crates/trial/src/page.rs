@@ -51,13 +51,14 @@ fn arms(a: &Analysis) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    th scope="col" { "arm" } th scope="col" { "share" } th scope="col" { "connections" } th scope="col" { (a.measure) (unit(a.measure)) }
+                    th scope="col" { "arm" } th scope="col" { "share" } th scope="col" { "connections" } th scope="col" { "no " (a.measure) } th scope="col" { (a.measure) (unit(a.measure)) }
                     th scope="col" { "median" } th scope="col" { "95th percentile" } th scope="col" { "retrans" } th scope="col" { "limited by application" } th scope="col" class="text" { "startups ended" }
                 } }
                 tbody { @for arm in &a.arms { tr {
                     th scope="row" { (arm.name) }
                     td { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
                     td { (arm.connections) }
+                    td { (arm.without_value) }
                     td { (value_text(a.measure, arm.means.get(a.measure.name()).copied())) }
                     td { (quantile_text(a.measure, arm, 0.5)) }
                     td { (quantile_text(a.measure, arm, 0.95)) }

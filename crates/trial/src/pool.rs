@@ -19,6 +19,7 @@ use crate::analysis::ALPHA;
 use crate::balance;
 use crate::estimate::{Effect, Sums, exceeds_over_strata, log_ratio, stratified};
 use crate::guard::Guard;
+use crate::lacking::{borne_out, lacks_more, verdict_text};
 use crate::outcome::Measure;
 use crate::sequence::radius;
 use crate::statistics::{PlannedTrial, Statistics};
@@ -132,6 +133,8 @@ pub struct PooledArm {
     pub share: f64,
     /// Units of assignment on the servers that are compared.
     pub units: u64,
+    /// Connections of these servers without a value of the trials' measure, as far as it is known.
+    pub without_value: u64,
     /// Mean of each measure over these servers, by its name.
     pub means: BTreeMap<&'static str, f64>,
     /// Servers that ended it.
@@ -152,6 +155,9 @@ pub struct ServerSummary {
     pub seconds: f64,
     /// Units of each arm.
     pub units: Vec<u64>,
+    /// Connections of each arm without a value of the trials' measure: those that are open or delivered nothing
+    /// have no time to the last byte. Means and effects are of the others. `None` if it is not known.
+    pub without_value: Vec<Option<u64>>,
     /// Records that its kernel could not hand over.
     pub lost_records: u64,
     /// False if its arms have not received their shares. It is then left out of every comparison.
@@ -230,31 +236,41 @@ impl Fleet<'_> {
         self.servers.iter().flat_map(|s| pairs(&s.statistics, measure, arm, with)).collect()
     }
 
-    /// The arms that have no value at all on a server where others have so many that this is no chance, over all
-    /// servers and arms: what never completes is worse than any time. With the server, and the units of others
-    /// that have a value.
-    fn silent(&self, measure: Measure, arms: &[PooledArm], running: &[usize]) -> Vec<(usize, String, u64)> {
-        let alpha = ALPHA / (self.servers.len() * running.len()).max(1) as f64;
-        let shares: f64 = running.iter().map(|i| arms[*i].share).sum();
-        let mut all = Vec::new();
-        for server in &self.servers {
-            let strata = &server.statistics.strata;
-            let units = |arm: usize| -> u64 {
-                let sums = strata.iter().filter_map(|s| s.sums.get(measure.name())?.get(arm));
-                sums.map(Sums::units).sum()
-            };
-            let others: u64 = running.iter().map(|i| units(*i)).sum();
-            for &arm in running.iter().filter(|i| units(**i) == 0) {
-                // That none of so many units fell to it.
-                if libm::pow(1.0 - arms[arm].share / shares, others as f64) < alpha {
-                    all.push((arm, server.name.clone(), others));
-                }
-            }
-        }
-        all
+    /// Whether an arm, and what it is compared with, are shown to lack a value of the measure more often than the
+    /// other: on each server, then over all of them. `None` where that is not known.
+    fn lacks(&self, measure: Measure, arm: usize, with: usize) -> Vec<Option<[bool; 2]>> {
+        let alpha = ALPHA / self.number_of_pairs() / (self.servers.len() + 1) as f64;
+        let mut all = (Sums::default(), Sums::default());
+        let of = |a: &Sums, b: &Sums| [lacks_more(a, b, alpha), lacks_more(b, a, alpha)];
+        let mut found: Vec<_> = self
+            .servers
+            .iter()
+            .map(|s| {
+                let (a, b) = s.statistics.lacking(measure, arm).zip(s.statistics.lacking(measure, with))?;
+                all.0.merge(&a);
+                all.1.merge(&b);
+                Some(of(&a, &b))
+            })
+            .collect();
+        found.push(Some(of(&all.0, &all.1)));
+        found
     }
 
-    fn by_server(&self, measure: Measure, arm: usize, with: usize) -> Vec<ServerEffect> {
+    /// Units of an arm that have a value, on a server or, beyond the last one, on all of them.
+    fn units_with_value(&self, measure: Measure, arm: usize, place: usize) -> u64 {
+        let servers = self.servers.get(place..=place).unwrap_or(&self.servers);
+        let strata = servers.iter().flat_map(|s| &s.statistics.strata);
+        strata.filter_map(|s| s.sums.get(measure.name())?.get(arm)).map(Sums::units).sum()
+    }
+
+    fn by_server(
+        &self,
+        measure: Measure,
+        arm: usize,
+        with: usize,
+        lacks: &[Option<[bool; 2]>],
+    ) -> Vec<ServerEffect> {
+        let comparable = !anywhere(lacks).contains(&true);
         let alpha = ALPHA / self.number_of_pairs() / self.servers.len() as f64;
         let of = |(i, server): (usize, &&Server)| {
             let mine = pairs(&server.statistics, measure, arm, with);
@@ -265,10 +281,12 @@ impl Fleet<'_> {
                 .filter(|(j, _)| *j != i)
                 .flat_map(|(_, s)| pairs(&s.statistics, measure, arm, with))
                 .collect();
-            let disagrees = log_ratio(measure, &mine).zip(log_ratio(measure, &others)).is_some_and(
-                |((a, va, na), (b, vb, nb))| (a - b).abs() > radius(na + nb, alpha) * libm::sqrt(va + vb),
-            );
-            ServerEffect { server: server.name.clone(), effect: stratified(measure, &mine, alpha), disagrees }
+            let both = log_ratio(measure, &mine).zip(log_ratio(measure, &others));
+            let disagrees = both.filter(|_| comparable).is_some_and(|((a, va, na), (b, vb, nb))| {
+                (a - b).abs() > radius(na + nb, alpha) * libm::sqrt(va + vb)
+            });
+            let effect = borne_out(stratified(measure, &mine, alpha), lacks[i].unwrap_or_default());
+            ServerEffect { server: server.name.clone(), effect, disagrees }
         };
         self.servers.iter().enumerate().map(of).collect()
     }
@@ -280,6 +298,56 @@ impl Fleet<'_> {
         });
         heterogeneity(&each.collect::<Vec<_>>())
     }
+}
+
+/// An arm that is shown to lack a value of the trials' measure more often than another.
+struct Unlike {
+    more: usize,
+    less: usize,
+    /// The numbers of the servers on which it is shown; beyond the last one if only all together show it.
+    places: Vec<usize>,
+}
+
+impl Unlike {
+    fn notes(&self, measure: Measure, arms: &[PooledArm], fleet: &Fleet<'_>) -> Vec<String> {
+        let note = |place: usize| {
+            let servers = fleet.servers.get(place..=place).unwrap_or(&fleet.servers);
+            let on = servers.first().filter(|_| place < fleet.servers.len());
+            let on = on.map_or("all servers", |s| s.name.as_str());
+            let (more, less) = (&arms[self.more].name, &arms[self.less].name);
+            let of = |arm: usize| {
+                let mut all = Sums::default();
+                servers.iter().filter_map(|s| s.statistics.lacking(measure, arm)).for_each(|l| all.merge(&l));
+                (all.total() as u64, all.connections())
+            };
+            let ((a, all_a), (b, all_b)) = (of(self.more), of(self.less));
+            if fleet.units_with_value(measure, self.more, place) == 0 {
+                let have = all_b - b;
+                return format!(
+                    "{on}: no unit of {more} has a {measure}, and {have} of {less} have: worse than any"
+                );
+            }
+            format!("{on}: {a} of {all_a} units of {more} have no {measure}, and {b} of {all_b} of {less}")
+        };
+        self.places.iter().copied().map(note).collect()
+    }
+}
+
+/// A sentence on a server where no arm has a value of the measure, or where that is not known.
+fn nothing_known(measure: Measure, server: &Server, summary: &ServerSummary) -> Option<String> {
+    let (name, units) = (&summary.name, summary.units.iter().sum::<u64>());
+    let sums = server.statistics.strata.iter().filter_map(|s| s.sums.get(measure.name()));
+    let none = units > 0 && sums.flatten().all(|s| s.units() == 0);
+    if !none && summary.without_value.iter().any(Option::is_none) {
+        return Some(format!("{name}: how many have no {measure} is not known"));
+    }
+    none.then(|| format!("{name}: none of its {units} units has a {measure}, so it says nothing about that"))
+}
+
+/// Of what [`Fleet::lacks`] returns: whether it is so anywhere.
+fn anywhere(lacks: &[Option<[bool; 2]>]) -> [bool; 2] {
+    let any = |side: usize| lacks.iter().flatten().any(|l| l[side]);
+    [any(0), any(1)]
 }
 
 /// The mean of `effects`, pairs of a contrast and its variance, weighted by the inverse of their variances
@@ -350,6 +418,10 @@ pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
     let plan = &first.statistics.plan;
     // `Statistics::parse` refuses others.
     let measure = Measure::named(&plan.measure).unwrap_or(Measure::TimeLast);
+    let without_value = |s: &Server| -> Vec<Option<u64>> {
+        let of = |arm| s.statistics.lacking(measure, arm).map(|l| l.total() as u64);
+        (0..plan.arms.len()).map(of).collect()
+    };
     let summaries: Vec<ServerSummary> = servers
         .iter()
         .map(|s| ServerSummary {
@@ -357,21 +429,18 @@ pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
             kernel: s.statistics.kernel.clone(),
             seconds: s.statistics.seconds,
             units: s.statistics.units.clone(),
+            without_value: without_value(s),
             lost_records: s.statistics.lost_records,
             balanced: is_balanced(&s.statistics, servers.len()),
         })
         .collect();
     let compared = servers.iter().zip(&summaries).filter(|(_, summary)| summary.balanced);
     let fleet = Fleet { servers: compared.map(|(s, _)| s).collect(), arms: plan.arms.len() };
-    let arms = arms_of(plan, &fleet, servers);
+    let arms = arms_of(plan, measure, &fleet, servers);
     // As on one server, an arm that was ended takes part in no comparison.
     let running: Vec<usize> =
         (0..arms.len()).filter(|i| arms[*i].ended_on.is_empty() && arms[*i].crossed.is_empty()).collect();
-    let (comparisons, mut beaten) = comparisons(&fleet, &arms, &running, measure);
-    let silent = fleet.silent(measure, &arms, &running);
-    for (arm, ..) in &silent {
-        beaten[*arm] = true;
-    }
+    let (comparisons, beaten, unlike) = comparisons(&fleet, &arms, &running, measure);
     let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
     let names: Vec<&str> = leaders.iter().map(|i| arms[*i].name.as_str()).collect();
     let verdict = if fleet.servers.is_empty() {
@@ -379,19 +448,19 @@ pub fn pool(servers: &[Server]) -> Result<Pooled, PoolError> {
     } else if names.is_empty() {
         "not decided: each arm is worse than another on some server".to_string()
     } else {
-        crate::analysis::decided(measure, &names, running.len())
+        let unlike = unlike.iter().map(|u| verdict_text(measure, &arms[u.more].name, &arms[u.less].name));
+        crate::analysis::decided(measure, &names, running.len()) + &unlike.collect::<String>()
     };
     let mut notes = notes(&summaries, &arms, &comparisons);
-    notes.extend(silent.into_iter().map(|(arm, server, others)| {
-        let arm = &arms[arm].name;
-        format!("{server}: no unit of {arm} has a {measure}, and {others} of other arms have: worse than any")
-    }));
+    notes
+        .extend(servers.iter().zip(&summaries).filter_map(|(s, summary)| nothing_known(measure, s, summary)));
+    notes.extend(unlike.iter().flat_map(|u| u.notes(measure, &arms, &fleet)));
     let leaders = names.into_iter().map(str::to_string).collect();
     Ok(Pooled { measure, servers: summaries, arms, comparisons, leaders, verdict, notes })
 }
 
 /// The arms, with where they were ended and the guardrails that they crossed over all servers.
-fn arms_of(plan: &PlannedTrial, fleet: &Fleet<'_>, servers: &[Server]) -> Vec<PooledArm> {
+fn arms_of(plan: &PlannedTrial, measure: Measure, fleet: &Fleet<'_>, servers: &[Server]) -> Vec<PooledArm> {
     let guards: Vec<Guard> = plan.guards.iter().filter_map(|g| Guard::parse(g).ok()).collect();
     let alpha = ALPHA / ((plan.arms.len() - 1) * guards.len()).max(1) as f64;
     let of = |(i, planned): (usize, &crate::statistics::PlannedArm)| {
@@ -404,10 +473,12 @@ fn arms_of(plan: &PlannedTrial, fleet: &Fleet<'_>, servers: &[Server]) -> Vec<Po
             i > 0 && exceeds_over_strata(g.measure, &fleet.strata(g.measure, i, 0), g.more, alpha)
         };
         let ended = servers.iter().filter(|s| s.statistics.ended.contains(&planned.name));
+        let lacking = fleet.servers.iter().filter_map(|s| s.statistics.lacking(measure, i));
         PooledArm {
             name: planned.name.clone(),
             share: crate::plan::Share(planned.share_millionths).fraction(),
             units: fleet.servers.iter().map(|s| s.statistics.units[i]).sum(),
+            without_value: lacking.map(|l| l.total() as u64).sum(),
             means: Measure::ALL.into_iter().filter_map(mean).collect(),
             ended_on: ended.map(|s| s.name.clone()).collect(),
             crossed: guards.iter().filter(crosses).map(ToString::to_string).collect(),
@@ -421,21 +492,35 @@ fn comparisons(
     arms: &[PooledArm],
     running: &[usize],
     measure: Measure,
-) -> (Vec<PooledComparison>, Vec<bool>) {
+) -> (Vec<PooledComparison>, Vec<bool>, Vec<Unlike>) {
     let alpha = ALPHA / fleet.number_of_pairs();
-    let compared = |measure, arm: usize, with: usize, by_server: bool| PooledComparison {
-        arm: arms[arm].name.clone(),
-        with: arms[with].name.clone(),
-        measure,
-        effect: stratified(measure, &fleet.strata(measure, arm, with), alpha),
-        servers: if by_server { fleet.by_server(measure, arm, with) } else { Vec::new() },
-        heterogeneity: fleet.heterogeneity(measure, arm, with),
+    let compared = |measure, arm: usize, with: usize, lacks: &[Option<[bool; 2]>], by_server: bool| {
+        let any = anywhere(lacks);
+        PooledComparison {
+            arm: arms[arm].name.clone(),
+            with: arms[with].name.clone(),
+            measure,
+            effect: borne_out(stratified(measure, &fleet.strata(measure, arm, with), alpha), any),
+            servers: if by_server { fleet.by_server(measure, arm, with, lacks) } else { Vec::new() },
+            heterogeneity: (any == [false; 2]).then(|| fleet.heterogeneity(measure, arm, with)).flatten(),
+        }
     };
     let mut all = Vec::new();
+    let mut unlike = Vec::new();
     let mut beaten = vec![false; arms.len()];
     for (i, arm) in running.iter().enumerate() {
         for with in &running[..i] {
-            let comparison = compared(measure, *arm, *with, true);
+            let lacks = fleet.lacks(measure, *arm, *with);
+            for (side, more, less) in [(0, *arm, *with), (1, *with, *arm)] {
+                let places = lacks.iter().enumerate().filter(|(_, l)| l.is_some_and(|l| l[side]));
+                let places: Vec<usize> = places.map(|(place, _)| place).collect();
+                if let Some(first) = places.first() {
+                    // All of them together say no more than each by itself.
+                    let places = places.iter().copied().filter(|p| p == first || *p < fleet.servers.len());
+                    unlike.push(Unlike { places: places.collect(), more, less });
+                }
+            }
+            let comparison = compared(measure, *arm, *with, &lacks, true);
             if let Some(e) = comparison.effect {
                 beaten[*arm] |= e.is_more();
                 beaten[*with] |= e.is_less();
@@ -443,10 +528,18 @@ fn comparisons(
             all.push(comparison);
         }
     }
-    for other in Measure::ALL.into_iter().filter(|m| *m != measure) {
-        all.extend(running.iter().filter(|i| **i > 0).map(|arm| compared(other, *arm, 0, false)));
+    for u in &unlike {
+        beaten[u.more] |= u.places.iter().any(|place| fleet.units_with_value(measure, u.more, *place) == 0);
     }
-    (all, beaten)
+    for other in Measure::ALL.into_iter().filter(|m| *m != measure) {
+        all.extend(
+            running
+                .iter()
+                .filter(|i| **i > 0)
+                .map(|arm| compared(other, *arm, 0, &fleet.lacks(other, *arm, 0), false)),
+        );
+    }
+    (all, beaten, unlike)
 }
 
 fn notes(servers: &[ServerSummary], arms: &[PooledArm], comparisons: &[PooledComparison]) -> Vec<String> {

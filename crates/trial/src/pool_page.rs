@@ -25,6 +25,13 @@ pub fn heterogeneity_text(h: &Heterogeneity) -> String {
     )
 }
 
+/// Returns the numbers of [`crate::pool::ServerSummary::without_value`] in the order of the arms, `?` for one that
+/// is not known.
+pub fn without_value_text(s: &crate::pool::ServerSummary) -> String {
+    let text = |n: &Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
+    s.without_value.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
 /// Width of the drawing of an interval, in pixels.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 18.0;
@@ -83,12 +90,13 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    th scope="col" { "arm" } th scope="col" { "units" } th scope="col" { (p.measure) (unit(p.measure)) }
+                    th scope="col" { "arm" } th scope="col" { "units" } th scope="col" { "no " (p.measure) } th scope="col" { (p.measure) (unit(p.measure)) }
                     th scope="col" { "retrans" } th scope="col" class="text" { "ended" }
                 } }
                 tbody { @for arm in &p.arms { tr {
                     th scope="row" { (arm.name) }
                     td { (arm.units) }
+                    td { (arm.without_value) }
                     td { (value_text(p.measure, arm.means.get(p.measure.name()).copied())) }
                     td { (value_text(crate::Measure::Retrans, arm.means.get("retrans").copied())) }
                     td class="text" { (arm.ended_on.iter().chain(&arm.crossed).cloned().collect::<Vec<_>>().join(", ")) }
@@ -126,13 +134,14 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
             table {
                 thead { tr {
                     th scope="col" { "server" } th scope="col" class="text" { "kernel" } th scope="col" { "seconds" }
-                    th scope="col" { "units by arm" } th scope="col" { "records lost" } th scope="col" class="text" { "shares" }
+                    th scope="col" { "units by arm" } th scope="col" { "no " (p.measure) " by arm" } th scope="col" { "records lost" } th scope="col" class="text" { "shares" }
                 } }
                 tbody { @for s in &p.servers { tr {
                     th scope="row" { (s.name) }
                     td class="text" { (s.kernel) }
                     td { (format!("{:.0}", s.seconds)) }
                     td { (s.units.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")) }
+                    td { (without_value_text(s)) }
                     td { (s.lost_records) }
                     td class="text" { @if s.balanced { "as planned" } @else { "not as planned: left out" } }
                 } } }

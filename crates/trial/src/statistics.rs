@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the file; a file of another version is refused.
-pub const VERSION: u32 = 1;
+/// The version of the file; one of a later version is refused. The first had no `lacking`.
+pub const VERSION: u32 = 2;
 
 /// An arm of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,13 +54,16 @@ pub struct StratumSums {
     pub rtt: Option<String>,
     /// For each measure, by its name, the sums of each arm in the order of the plan.
     pub sums: BTreeMap<String, Vec<Sums>>,
+    /// In the same way, the sums of connections without a value of the measure: each counts 1, the others 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lacking: BTreeMap<String, Vec<Sums>>,
 }
 
 /// What a server tells of its trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// The version of the format, [`VERSION`].
+    /// The version of the format, 1 to [`VERSION`].
     pub version: u32,
     /// An identifier of this trial on this server, drawn at random when it began: 16 hexadecimal digits.
     pub run: String,
@@ -87,7 +90,7 @@ pub enum StatisticsError {
     #[error("{0}")]
     Form(#[from] serde_json::Error),
     /// It has another version.
-    #[error("version: found {0}, expected {VERSION}; pool the folders with the command that wrote them")]
+    #[error("version: found {0}, expected 1 to {VERSION}; pool the folders with the command that wrote them")]
     Version(u64),
     /// Parts of it contradict each other.
     #[error("{key}: found {found}, expected {expected}")]
@@ -110,7 +113,7 @@ impl Statistics {
             version: u64,
         }
         let versioned: Versioned = serde_json::from_str(text)?;
-        if versioned.version != u64::from(VERSION) {
+        if !(1..=u64::from(VERSION)).contains(&versioned.version) {
             return Err(StatisticsError::Version(versioned.version));
         }
         let all: Self = serde_json::from_str(text)?;
@@ -153,8 +156,11 @@ impl Statistics {
             );
         }
         for stratum in &self.strata {
-            for (measure, sums) in &stratum.sums {
-                let key = format!("strata.sums.{measure}");
+            let both = [("sums", &stratum.sums), ("lacking", &stratum.lacking)];
+            for (kind, measure, sums) in
+                both.iter().flat_map(|(k, all)| all.iter().map(move |(m, s)| (k, m, s)))
+            {
+                let key = format!("strata.{kind}.{measure}");
                 if sums.len() != arms {
                     return contradiction(&key, format!("{} arms", sums.len()), format!("{arms}"));
                 }

@@ -262,8 +262,8 @@ fn folders_that_do_not_belong_together_are_refused() {
 
     let text = serde_json::to_string(&a.statistics).expect("plain data");
     assert_eq!(Statistics::parse(&text).expect("its own form"), a.statistics);
-    let other = text.replacen("\"version\":1", "\"version\":2", 1);
-    assert!(matches!(Statistics::parse(&other), Err(StatisticsError::Version(2))));
+    let other = text.replacen("\"version\":2", "\"version\":3", 1);
+    assert!(matches!(Statistics::parse(&other), Err(StatisticsError::Version(3))));
     let e = Statistics::parse(&text[..text.len() / 2]).expect_err("truncated").to_string();
     assert!(e.contains("line 1 column"), "{e}");
     let e =
@@ -293,4 +293,116 @@ fn an_arm_that_never_completes_on_a_server_is_worse_than_any_time() {
     assert!(!p.leaders.contains(&"ours".to_string()), "{}", p.verdict);
     let notes = p.notes.join("\n");
     assert!(notes.contains("b: no unit of ours has a time-last, and "), "{notes}");
+}
+
+/// The statistics of a server whose connections have a time to the last byte if `completes` says so.
+fn completing(
+    name: &str,
+    seed: u64,
+    n: u64,
+    (factor, shared): (f64, bool),
+    completes: impl Fn(&Outcome, u64) -> bool,
+) -> Server {
+    let plan = plan(&TWO, seed);
+    let mut r = Stream::named(seed, name);
+    let mut trial = Trial::new(plan.clone(), Measure::TimeLast, Stratify::default(), Vec::new(), shared);
+    for key in 0..n {
+        let unit = if shared { key / 4 } else { key };
+        let mut o = outcome(&mut r, &plan, unit, kinds(Truth { time: factor, retrans: 1.0 })[0]);
+        o.last_s = o.last_s.filter(|_| completes(&o, key));
+        trial.put(key, o, true);
+    }
+    let statistics = trial.statistics(&format!("{seed:016x}"), "6.18", 1.0, 0);
+    Server { name: name.to_string(), statistics }
+}
+
+/// The same as version 1 of the file had it.
+fn version_1(mut s: Server) -> Server {
+    s.statistics.version = 1;
+    s.statistics.strata.iter_mut().for_each(|s| s.lacking.clear());
+    s
+}
+
+#[test]
+fn an_arm_that_lacks_values_more_often_is_not_better_by_those_that_it_has() {
+    for shared in [false, true] {
+        let whole = completing("a", 1, 8000, (0.6, shared), |_, _| true);
+        let some = completing("b", 2, 8000, (0.6, shared), |o, key| o.arm == 0 || key % 4 > 0);
+        let p = pool(std::slice::from_ref(&whole)).expect("one");
+        assert_eq!(p.leaders, ["ours"], "{}", p.verdict);
+        let p = pool(&[whole.clone(), some.clone()]).expect("one plan");
+        assert_eq!((p.leaders.len(), p.comparisons[0].effect), (2, None), "{}", p.verdict);
+        assert!(
+            p.verdict.starts_with("not decided") && p.verdict.contains("ours lacks a time-last more often")
+        );
+        let (first, second) = (&p.comparisons[0].servers[0], &p.comparisons[0].servers[1]);
+        assert!(
+            first.effect.is_some() && second.effect.is_none() && p.comparisons[0].heterogeneity.is_none()
+        );
+        assert_eq!((p.servers[0].without_value[1], p.servers[1].without_value[0]), (Some(0), Some(0)));
+        let lost = p.servers[1].without_value[1].expect("known");
+        assert!((850..1150).contains(&lost) && p.arms[1].without_value == lost, "{lost}");
+        let notes = p.notes.join("\n");
+        assert!(notes.contains(&format!("b: {lost} of ")), "{notes}");
+        if !shared {
+            let old = pool(&[whole, version_1(some)]).expect("one plan");
+            assert_eq!((&old.verdict, &old.notes, &old.servers), (&p.verdict, &p.notes, &p.servers));
+        }
+    }
+}
+
+#[test]
+fn an_arm_that_lacks_values_more_often_may_be_shown_to_be_worse() {
+    let server = completing("a", 1, 4000, (1.8, false), |o, key| o.arm == 0 || key % 4 > 0);
+    let p = pool(&[server]).expect("one");
+    assert_eq!(p.leaders, ["cubic"], "{}", p.verdict);
+    assert!(p.comparisons[0].effect.is_some_and(|e| e.is_more()));
+}
+
+#[test]
+fn a_server_where_no_arm_has_a_value_is_named() {
+    let whole = completing("a", 1, 2000, (0.6, false), |_, _| true);
+    let none = completing("b", 2, 2000, (0.6, false), |_, _| false);
+    for none in [none.clone(), version_1(none)] {
+        let p = pool(&[whole.clone(), none]).expect("one plan");
+        assert_eq!(p.leaders, ["ours"], "{}", p.verdict);
+        let notes = p.notes.join("\n");
+        assert!(notes.contains("b: none of its 2000 units has a time-last"), "{notes}");
+        assert_eq!(p.servers[1].without_value.iter().flatten().sum::<u64>(), 2000);
+    }
+}
+
+#[test]
+fn values_that_both_arms_lack_as_often_change_no_verdict() {
+    let server = completing("a", 1, 8000, (0.6, false), |_, key| key % 4 > 0);
+    let p = pool(&[server]).expect("one");
+    assert_eq!((p.leaders, p.arms[0].without_value > 0), (vec!["ours".to_string()], true), "{}", p.verdict);
+}
+
+/// The same holds of one trial as it runs.
+#[test]
+fn one_trial_says_no_more_than_the_pool() {
+    let plan = plan(&TWO, 5);
+    let mut r = Stream::named(5, "one");
+    let mut trial = Trial::new(
+        plan.clone(),
+        Measure::TimeLast,
+        Stratify::parse("rtt").expect("a word"),
+        Vec::new(),
+        false,
+    );
+    for key in 0..4000 {
+        let mut o = outcome(&mut r, &plan, key, kinds(Truth { time: 0.6, retrans: 1.0 })[0]);
+        o.last_s = o.last_s.filter(|_| o.arm == 0 || key % 4 > 0);
+        trial.put(key, o, true);
+    }
+    let a = trial.analyse();
+    assert!(
+        a.verdict.starts_with("not decided") && a.verdict.contains("ours lacks a time-last more often"),
+        "{}",
+        a.verdict
+    );
+    assert!(a.leaders.len() == 2 && a.arms[1].without_value > 400 && a.arms[0].without_value == 0);
+    let main: Vec<_> = a.comparisons.iter().filter(|c| c.measure == Measure::TimeLast).collect();
+    assert!(main.len() > 4 && main.iter().all(|c| c.effect.is_none_or(|e| e.is_more())), "{main:?}");
 }
