@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// One object each; some serve several names of the registry.
-const STARTUPS: [&str; 27] = [
+const STARTUPS: [&str; 28] = [
     "standard",
     "hystart",
+    "hystart_linux",
     "hystart_paper",
     "limited",
     "tsl",

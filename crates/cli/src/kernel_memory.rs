@@ -56,7 +56,7 @@ fn chosen(control: Option<&str>) -> Result<Vec<Memory>> {
     let all = memories()?;
     let Some(name) = control else { return Ok(all) };
     let known: Vec<String> = all.iter().map(|m| m.control.clone()).collect();
-    let names = slowstart_linux::Control::of(name)
+    let names = slowstart_linux::Control::of(name, &[])
         .map_or(vec![name.to_string()], |c| vec![c.name(false), c.name(true)]);
     let found: Vec<Memory> = all.into_iter().filter(|m| names.contains(&m.control)).collect();
     if found.is_empty() {

@@ -157,7 +157,7 @@ fn throughput(case: &str) {
     };
     let gbit = |seconds: f64| (TURNS * bytes) as f64 * 8.0 / seconds / 1e9;
     for control in TABLE {
-        let spec = Spec::read(control.startup, "cubic").expect("in the table");
+        let spec = Spec::read(control.written(), "cubic").expect("in the table");
         let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
         let pair = || {
             let mut sums = [0.0, 0.0];
@@ -176,7 +176,7 @@ fn throughput(case: &str) {
         println!(
             "{}",
             json!({
-                "case": case, "startup": control.startup, "ratio": middle(&ratios), "ratios": ratios,
+                "case": case, "startup": control.written(), "ratio": middle(&ratios), "ratios": ratios,
                 "cubic_gbit": of(0), "gbit": of(1), "exits": ended(&held),
             })
         );
@@ -216,7 +216,7 @@ fn cost(case: &str) {
     let net = Net::veth("bench");
     for control in TABLE {
         for level in [0, 2] {
-            let spec = Spec::read(control.startup, "cubic").expect("in the table");
+            let spec = Spec::read(control.written(), "cubic").expect("in the table");
             let before = newest_program();
             let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
             held.watch(level).expect("live");
@@ -233,7 +233,7 @@ fn cost(case: &str) {
                 .collect();
             println!(
                 "{}",
-                json!({ "case": case, "startup": control.startup, "told_and_watched": level > 0, "programs": each })
+                json!({ "case": case, "startup": control.written(), "told_and_watched": level > 0, "programs": each })
             );
             drop(watch);
         }

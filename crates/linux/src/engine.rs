@@ -51,7 +51,7 @@ impl Kernel {
     /// Checks that a startup has an object that takes its parameters.
     fn has_object(startup: &str, avoidance: &str) -> Result<(), KernelError> {
         let spec = Spec::read(startup, avoidance)?;
-        Control::of(&spec.startup)?.constants(&spec.algorithm, &spec.given).map(|_| ())
+        Control::of(&spec.startup, &spec.given)?.constants(&spec.algorithm, &spec.given).map(|_| ())
     }
 }
 
@@ -80,7 +80,7 @@ impl Engine for Kernel {
 
     fn startups(&self, avoidance: &str) -> Vec<String> {
         let able = TABLE.iter().filter(|t| avoidance != "reno" || t.no_reno().is_none());
-        able.map(|t| t.startup).chain(KERNEL_CONTROLS).map(str::to_string).collect()
+        able.map(Control::written).chain(KERNEL_CONTROLS).map(str::to_string).collect()
     }
 
     fn contender(&self, startup: &str, avoidance: &str) -> Result<Contender, EngineError> {
@@ -231,8 +231,8 @@ mod tests {
         let halfback = refused(startups("halfback"));
         assert!(halfback.contains("halfback: has no object for the kernel"), "{halfback}");
         assert!(halfback.ends_with("expected --engine sim"), "{halfback}");
-        let parameter = refused(startups("hystart:detect=delay"));
-        assert!(parameter.contains("hystart:detect: the kernel has no such parameter"), "{parameter}");
+        let parameter = refused(startups("hystart:train=sum"));
+        assert!(parameter.contains("hystart:train: the kernel has no such parameter"), "{parameter}");
         let beside = refused(StudyText { against: vec!["cubic@-1s".into()], ..startups("cubic") });
         assert!(beside.starts_with("against: the engine kernel cannot"), "{beside}");
         assert!(refused(startups("standart")).contains("did you mean"), "unknown");

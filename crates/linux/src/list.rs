@@ -4,7 +4,7 @@ use crate::error::KernelError;
 use crate::facts::Counts;
 use crate::open::{Open, counts};
 use crate::pins::{MAPS, pin_dir};
-use crate::table::TABLE;
+use crate::table::{Control, TABLE};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::ffi::OsStr;
@@ -48,10 +48,8 @@ pub(crate) fn available() -> Result<Vec<String>, KernelError> {
 
 /// Returns the names in the kernel that a name stands for: itself, or those of the startup of that name.
 pub(crate) fn control_names(name: &str) -> Vec<String> {
-    match TABLE.iter().find(|c| c.startup == name) {
-        Some(c) => vec![c.name(false), c.name(true)],
-        None => vec![name.to_string()],
-    }
+    let all: Vec<String> = Control::all_of(name).flat_map(|c| [c.name(false), c.name(true)]).collect();
+    if all.is_empty() { vec![name.to_string()] } else { all }
 }
 
 /// Returns identifier and registered name of each congestion-control map in the kernel.

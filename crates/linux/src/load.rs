@@ -45,13 +45,14 @@ impl Spec {
         let (name, algorithm) = slowstart_study::scenario::algorithm("startup", startup)
             .map_err(|e| KernelError::refused(startup, e.to_string()))?;
         let params = startup.split_once(':').map_or("", |(_, p)| p);
-        let given = params.split(',').filter_map(|p| p.split_once('=')).map(|(k, _)| k.to_string()).collect();
+        let given: Vec<String> =
+            params.split(',').filter_map(|p| p.split_once('=')).map(|(k, _)| k.to_string()).collect();
         let reno = match avoidance {
             "cubic" => false,
             "reno" => true,
             _ => return Err(KernelError::refused(avoidance, "not an avoidance of the kernel: cubic, reno")),
         };
-        if let Some(why) = Control::of(&name)?.no_reno().filter(|_| reno) {
+        if let Some(why) = Control::of(&name, &given)?.no_reno().filter(|_| reno) {
             return Err(KernelError::refused(format!("{name} with reno"), why));
         }
         Ok(Self { startup: name, algorithm, given, reno, memory: MemoryConfig::default() })
@@ -59,7 +60,7 @@ impl Spec {
 
     /// Returns its name in the kernel.
     pub fn name(&self) -> Result<String, KernelError> {
-        Ok(Control::of(&self.startup)?.name(self.reno))
+        Ok(Control::of(&self.startup, &self.given)?.name(self.reno))
     }
 }
 
@@ -126,7 +127,7 @@ fn prepare(
     name: &str,
     kept_memory: Option<&Path>,
 ) -> Result<Object, KernelError> {
-    let control = Control::of(&spec.startup)?;
+    let control = Control::of(&spec.startup, &spec.given)?;
     let what = format!("load {name}");
     check.must(Verb::Load, &what)?;
     let constants = control.constants(&spec.algorithm, &spec.given)?;

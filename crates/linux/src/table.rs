@@ -105,7 +105,15 @@ const RESTRICTED: &[(&str, Scale)] = &[
 ];
 const TSL: &[(&str, Scale)] =
     &[("iw", Scale::Whole), ("ssthresh", Scale::Whole), ("spurious", Scale::Words(&["alike", "undo"]))];
-/// The kernel's own rules are those of `hystart`.
+/// The rules of Linux.
+const HYSTART_LINUX: &[(&str, Scale)] = &[
+    ("rules", Scale::Words(&["6.13", "5.16", "5.10"])),
+    ("detect", Scale::Words(&["both", "train", "delay"])),
+    ("low_window", Scale::Whole),
+    ("ack_delta", Scale::Nanoseconds),
+    ("pause", Scale::Whole),
+];
+/// The other rules.
 const HYSTART: &[(&str, Scale)] = &[
     ("rules", Scale::Words(&["ns3", "paper"])),
     ("detect", Scale::Words(&["both", "train", "delay"])),
@@ -139,6 +147,14 @@ pub const TABLE: &[Control] = &[
         compiled: "ss_hystart",
         object: object!("hystart"),
         params: &[],
+    },
+    // With parameters this one runs in its place.
+    Control {
+        startup: "hystart",
+        kernel: "ss_hspause",
+        compiled: "ss_hspause",
+        object: object!("hystart_linux"),
+        params: HYSTART_LINUX,
     },
     Control {
         startup: "hystart++",
@@ -363,15 +379,28 @@ pub const TABLE: &[Control] = &[
 ];
 
 impl Control {
-    /// Returns the entry of a startup, by its name in the registry.
-    pub fn of(startup: &str) -> Result<&'static Self, KernelError> {
-        TABLE.iter().find(|c| c.startup == startup).ok_or_else(|| {
+    /// Returns the entry of a startup, by its name in the registry: the first that has the parameters `given`.
+    pub fn of(startup: &str, given: &[String]) -> Result<&'static Self, KernelError> {
+        let has = |c: &&Self| given.iter().all(|k| c.params.iter().any(|(name, _)| name == k));
+        // Of several that lack one, the last has most.
+        let last = || Self::all_of(startup).last();
+        Self::all_of(startup).find(has).or_else(last).ok_or_else(|| {
             let names: Vec<&str> = TABLE.iter().map(|c| c.startup).collect();
             KernelError::refused(
                 startup,
                 format!("has no object for the kernel; these have: {}", names.join(", ")),
             )
         })
+    }
+
+    /// Returns the entries of a startup: its parameters may choose among several.
+    pub fn all_of(startup: &str) -> impl Iterator<Item = &'static Self> {
+        TABLE.iter().filter(move |c| c.startup == startup)
+    }
+
+    /// Returns how it is written on the command line, such as `search` or `hystart:pause=2`.
+    pub fn written(&self) -> &'static str {
+        if self.kernel == "ss_hspause" { "hystart:pause=2" } else { self.startup }
     }
 
     /// Returns the constants of the object for a startup with these parameters. `given` are the names of
@@ -405,7 +434,7 @@ impl Control {
 
     /// Returns why it has no form with Reno after it, or `None` if it has.
     pub fn no_reno(&self) -> Option<&'static str> {
-        match self.startup {
+        match self.written() {
             "hystart" => Some("the kernel's HyStart is part of its CUBIC, so it has no Reno form"),
             "bbr3" | "bbr2-quiche" => Some("it is a complete congestion control, which no avoidance follows"),
             _ => None,
@@ -439,8 +468,8 @@ mod tests {
     /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the
     /// losses that rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of
     /// rapid start, where the threshold of adaptive start begins, and other readings of HyStart's train and of
-    /// SEARCH's shortfall, and HyStart's pause, which is a patch of the kernel (docs/reference/kernel.md). They are refused if given.
-    const NOT_IN_OBJECTS: [&str; 18] = [
+    /// SEARCH's shortfall, and HyStart's pause and sticky detection by other rules. They are refused if given.
+    const NOT_IN_OBJECTS: [&str; 19] = [
         "rollback",
         "keep_width",
         "app_limited",
@@ -457,13 +486,14 @@ mod tests {
         "begin",
         "train",
         "at_ssthresh",
+        "latch",
         "pause",
         "share_of",
     ];
 
     #[test]
     fn every_parameter_of_a_startup_reaches_its_object() {
-        for c in TABLE.iter().filter(|c| !["standard", "hystart"].contains(&c.startup)) {
+        for c in TABLE.iter().filter(|c| !["standard", "hystart"].contains(&c.written())) {
             let s = named(c.startup).expect("in the registry").algorithm;
             let mut known = Vec::new();
             s.each_param(&mut |k, v| {
@@ -493,17 +523,28 @@ mod tests {
     #[test]
     fn constants_are_in_the_units_of_the_objects() {
         let s = named("search-2.0").expect("in the registry").algorithm;
-        let c = Control::of("search-2.0").expect("in the table");
+        let c = Control::of("search-2.0", &[]).expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [350_000, 3_500_000, 0, 0, 0, 3, u64::from(u32::MAX)]);
         let s = named("hystart++").expect("in the registry").algorithm;
-        let c = Control::of("hystart++").expect("in the table");
+        let c = Control::of("hystart++", &[]).expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0]);
+    }
+
+    #[test]
+    fn parameters_choose_among_the_objects_of_a_startup() {
+        for c in TABLE {
+            let given =
+                c.written().split_once(':').map(|(_, p)| p.split('=').next().unwrap_or(p).to_string());
+            let chosen = Control::of(c.startup, given.as_slice()).expect("in the table");
+            assert_eq!(chosen.kernel, c.kernel);
+        }
     }
 
     #[test]
     fn a_parameter_that_the_object_lacks_is_refused() {
         let s = named("hystart").expect("in the registry").algorithm;
-        let e = Control::of("hystart").unwrap().constants(&s, &["detect".to_string()]).unwrap_err();
-        assert!(e.to_string().contains("hystart:detect"), "{e}");
+        let given = ["train".to_string()];
+        let e = Control::of("hystart", &given).unwrap().constants(&s, &given).unwrap_err();
+        assert!(e.to_string().contains("hystart:train"), "{e}");
     }
 }

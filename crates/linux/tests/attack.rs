@@ -350,7 +350,7 @@ fn manipulated_acknowledgements_gain_nothing() {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 let Some(entry) = TABLE.get(i) else { break failed };
                 if entry.startup != JUMPS {
-                    failed.extend(attack(entry.startup, i));
+                    failed.extend(attack(entry.written(), i));
                 }
             }
         };

@@ -11,6 +11,8 @@ mod common;
 mod controller;
 #[path = "parity/mirror.rs"]
 mod mirror;
+#[path = "parity/patched.rs"]
+mod patched;
 
 use common::Net;
 use controller::ControllerMirror;
@@ -19,6 +21,7 @@ use nix::sys::socket::{
     setsockopt,
     sockopt::{Linger, TcpCongestion},
 };
+use patched::Patched;
 use slowstart::registry::Algorithm;
 use slowstart_linux::emulate::{Emulation, SERVER};
 use slowstart_linux::{ExitReason, Facts, Held, Kind, Spec, Verb, load_as};
@@ -45,6 +48,9 @@ const REASONS: usize = 11;
 
 /// Number of phases of BBR v3.
 const CONTROLLER_PHASES: usize = 7;
+
+/// What the patch of contrib/linux makes of the kernel's HyStart.
+const PAUSE: &str = "hystart:pause=2";
 
 const PATIENCE: Duration = Duration::from_secs(6);
 
@@ -161,7 +167,7 @@ const TRIALS: &[Trial] = &[
         ..trial("refusing host", "rate=200Mbit rtt=20ms queue=8bdp", bulk(400_000))
     },
     Trial {
-        only: &["hystart"],
+        only: &["hystart", PAUSE],
         alone: true,
         times: 55,
         ..trial("ACK trains", "rate=100Mbit rtt=40ms queue=8bdp", bulk(1_200_000))
@@ -224,6 +230,9 @@ fn loaded() -> Vec<Loaded> {
         "standard",
         "limited:max_ssthresh=40",
         "hystart",
+        PAUSE,
+        "hystart:rules=5.16,detect=delay,pause=1",
+        "hystart:rules=5.10,ack_delta=1ms,low_window=12",
         "hystart++",
         "search-1.0",
         "search-2.0",
@@ -281,7 +290,10 @@ fn loaded() -> Vec<Loaded> {
                 // The kernel reduces cwnd at each loss.
                 algorithm.set("few", "0").expect("a parameter of it");
             }
-            Loaded { name: spec.startup.clone(), algorithm, held }
+            // The kernel's own HyStart and ours are two.
+            let ours = spec.startup == "hystart" && !spec.given.is_empty();
+            let name = if ours { (*written).to_string() } else { spec.startup.clone() };
+            Loaded { name, algorithm, held }
         })
         .collect()
 }
@@ -327,11 +339,12 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
     let all = loaded();
     let tally = RefCell::new(Tally::default());
     let mirrors = RefCell::new(BTreeMap::<(usize, u64), Decider>::new());
+    let patched = RefCell::new(all.iter().any(|l| l.name == PAUSE).then(Patched::start).flatten());
     let rings: Vec<_> = all
         .iter()
         .enumerate()
         .map(|(i, l)| {
-            let (tally, mirrors) = (&tally, &mirrors);
+            let (tally, mirrors, patched) = (&tally, &mirrors, &patched);
             let each = move |f: Facts| {
                 let (tally, mirrors) = (&mut *tally.borrow_mut(), &mut *mirrors.borrow_mut());
                 if f.kind == Kind::Begin {
@@ -339,6 +352,9 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
                 }
                 if let Some(m) = mirrors.get_mut(&(i, f.sk)) {
                     m.take(&f, tally);
+                }
+                if let Some(patched) = patched.borrow_mut().as_mut().filter(|_| l.name == PAUSE) {
+                    patched.take(&f);
                 }
                 if f.kind == Kind::End {
                     mirrors.remove(&(i, f.sk));
@@ -401,7 +417,13 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
         }
     }
     drop(rings);
-    tally.into_inner()
+    let mut tally = tally.into_inner();
+    if let Some(patched) = patched.into_inner() {
+        let differ = patched.differences();
+        tally.disagreements += differ.len() as u64;
+        differ.iter().take(12).for_each(|line| println!("{line}"));
+    }
+    tally
 }
 
 fn show(t: &Tally) {

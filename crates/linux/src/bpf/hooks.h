@@ -107,33 +107,6 @@ void BPF_PROG(ss_release, struct sock *sk)
 	bpf_sk_storage_delete(&conns, sk);
 }
 
-SEC("struct_ops/ss_acked")
-void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
-{
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-
-	if (!RENO)
-		cubictcp_acked(sk, sample);
-	if (c)
-		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
-#ifdef MEMORY
-	if (c)
-		memory_observe(&c->memory, (struct tcp_sock *)sk, sample->pkts_acked);
-#endif
-#ifdef HYSTART
-	/* cong_avoid is not called for an ACK that only brings SACK blocks, but HyStart has used its RTT sample. */
-	if (c && c->asked && c->rtt_us && !sample->pkts_acked) {
-		struct facts f;
-
-		read_facts(sk, c, KIND_ACK, 0, &f);
-		c->rtt_us = 0;
-		if (f.cwnd >= f.ssthresh)
-			end_startup(c, &f, WHY_SSTHRESH);
-		write_event(&f);
-	}
-#endif
-}
-
 /* Converts growth in bytes to whole segments and keeps the rest. There is no growth unless cwnd limited the sender. */
 static __always_inline __u32 whole_segments(struct conn *c, struct facts *f)
 {
@@ -174,6 +147,38 @@ static __always_inline __u32 apply_ack(struct tcp_sock *tp, struct conn *c, stru
 		tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
 	end_startup(c, f, why);
 	return rest;
+}
+
+SEC("struct_ops/ss_acked")
+void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+
+	if (!RENO)
+		cubictcp_acked(sk, sample);
+	if (c)
+		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+#ifdef MEMORY
+	if (c)
+		memory_observe(&c->memory, (struct tcp_sock *)sk, sample->pkts_acked);
+#endif
+#ifdef EACH_SAMPLE
+	/* cong_avoid is not called for an ACK that only brings SACK blocks. */
+	if (c && c->asked && c->rtt_us && !sample->pkts_acked) {
+		struct tcp_sock *tp = (struct tcp_sock *)sk;
+		struct facts f;
+
+		read_facts(sk, c, KIND_ACK, 0, &f);
+		c->rtt_us = 0;
+		if (f.cwnd >= f.ssthresh)
+			end_startup(c, &f, WHY_SSTHRESH);
+		else
+			apply_ack(tp, c, &f);
+		f.cwnd_after = tp->snd_cwnd;
+		f.ssthresh_after = tp->snd_ssthresh;
+		write_event(&f);
+	}
+#endif
 }
 
 #ifdef OWN_SSTHRESH
@@ -428,6 +433,9 @@ static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
 		return;
 	read_facts(sk, c, KIND_IDLE, 0, &f);
 	write_event(&f);
+#ifdef ON_IDLE
+	on_idle(&c->s, &f);
+#endif
 #ifdef RESTARTS_IDLE
 	restart_startup(c);
 #endif

@@ -3,6 +3,7 @@
 #include "startup.h"
 #define NAME "ss_hystart"
 #define HYSTART
+#define EACH_SAMPLE
 
 struct startup {
 	__u8 nothing;

@@ -13,8 +13,10 @@
  *	PACES			it sets a pacing rate (`pace`)
  *	MEMORY			it uses what earlier connections to the peer left; see memory.h
  *	HYSTART			the kernel's HyStart stays on
+ *	EACH_SAMPLE		on_ack is also called for an ACK that brings an RTT sample and acknowledges nothing cumulatively
  *	QUEUE			it reads the interface's queue
  *	ON_BEGIN		on_begin(startup, facts) is called once, with KIND_BEGIN
+ *	ON_IDLE			on_idle(startup, facts) is called when cwnd is restarted after an idle time
  *	ON_SEND			on_send(startup, facts) is called before data is sent, until the first ACK
  *	ON_CONGESTION		on_congestion(startup, facts) is called on a loss, a mark or a timeout, with `why` preset; it may
  *				clear that to continue, and set cwnd (the target of the kernel's recovery) or ssthresh

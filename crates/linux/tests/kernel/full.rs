@@ -80,7 +80,7 @@ fn a_connection_without_storage_is_counted_and_runs_without_the_startup() {
         return;
     }
     for control in TABLE {
-        let held = load(&spec(control.startup)).expect("loads");
+        let held = load(&spec(control.written())).expect("loads");
         let mut pair = transfer(&net, Some(&held.name));
         pair.send(3_000_000);
         assert_eq!(pair.control(), held.name);

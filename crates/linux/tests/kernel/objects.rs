@@ -19,7 +19,7 @@ fn every_startup_loads_carries_a_transfer_and_leaves_nothing() {
                 continue;
             }
             let held =
-                load(&Spec::read(control.startup, avoidance).unwrap()).unwrap_or_else(|e| panic!("{e}"));
+                load(&Spec::read(control.written(), avoidance).unwrap()).unwrap_or_else(|e| panic!("{e}"));
             assert!(held.name.len() <= 15 && names().contains(&held.name), "{}", held.name);
             let used = with_control(&net, &held.name, 2_000_000);
             assert_eq!(used, held.name, "the connection used it");
@@ -118,7 +118,7 @@ fn a_thousand_at_a_time_leave_nothing() {
     let net = Net::veth("busy");
     for control in TABLE {
         let before = storages();
-        let held = load(&spec(control.startup)).expect("loads");
+        let held = load(&spec(control.written())).expect("loads");
         let ends = slow_clock() + Duration::from_secs(seconds);
         while slow_clock() < ends {
             let mut pairs = crate::common::many(&net, &held.name, 1000);
