@@ -30,12 +30,12 @@ else
   archive=
 fi
 
-if [[ $archive && ! -x $out/linux && ! -d $tree ]]; then
+if [[ $archive && ! -e $out/Module.symvers && ! -d $tree ]]; then
   mkdir "$tree"
   tar -C "$tree" --strip-components 1 -xf "$archive"
   touch "$tree/.whole-$name"
 fi
-if [[ ! $archive || ! -x $out/linux ]]; then
+if [[ ! $archive || ! -e $out/Module.symvers ]]; then
   mkdir -p "$out"
   # ARCH=um has no choice of HZ: its default is the first that is read.
   awk -v hz="$hz" '{ print } /scripts\/Kconfig.include/ { printf "\nconfig HZ\n\tint\n\tdefault %d\n", hz }' "$tree/Kconfig" >"$out/Kconfig.hz"
@@ -47,6 +47,8 @@ if [[ ! $archive || ! -x $out/linux ]]; then
   while read -r line; do
     grep -qxF "$line" "$out/.config" || echo "note: this kernel has no ${line%%=*}" >&2
   done < <(grep '^CONFIG' "$here/config")
-  "${make[@]}" -j "${JOBS:-$(nproc)}" linux >&2
+  "${make[@]}" -j "${JOBS:-$(nproc)}" linux modules_prepare >&2
+  # For modules of the user's; there are none in the tree that would be built with it.
+  cp "$out/vmlinux.symvers" "$out/Module.symvers"
 fi
 echo "$out/linux"
