@@ -50,15 +50,8 @@ pub(crate) fn record(
     drawn: &Drawn,
     forms: Forms,
 ) -> Result<()> {
-    let contender = study.contenders.iter().position(|c| {
-        c.startup_name == drawn.row.startup && {
-            slowstart_study::scenario::params(&c.startup) == drawn.row.params
-        }
-    });
-    let Some(contender) = contender else { return Ok(()) };
-    let job = Job { contender, run: drawn.row.run };
     let name = drawn.label.replace([':', ',', '=', '/', ' '], "-");
-    let trace = match engine.capture(study, job)? {
+    let trace = match engine.capture(study, drawn.job)? {
         Capture::Logs(logs) => {
             return logs
                 .iter()
@@ -97,6 +90,7 @@ pub(crate) struct WhatDecides<'a> {
 /// A run that is repeated with samples. Runs are deterministic, so only those that are drawn are sampled.
 pub(crate) struct Drawn {
     pub(crate) label: String,
+    pub(crate) job: Job,
     pub(crate) row: Row,
     pub(crate) trace: Trace,
 }
@@ -123,14 +117,15 @@ pub(crate) fn draw(
         .enumerate()
         .filter_map(|(contender, rows)| Some((contender, rows.iter().find(|r| r.run == run)?)))
         .map(|(contender, row)| {
+            let job = Job { contender, run };
             let trace = if engine.is_real_clock() {
                 traces.0[&(contender * runs + row.run as usize)].clone()
             } else {
                 let sampling = sampling.unwrap_or_else(|| report::sampling(row));
                 let watched = Watched { internals: true, ..Watched::samples(sampling) };
-                engine.run(study, Job { contender, run }, &watched)?.trace
+                engine.run(study, job, &watched)?.trace
             };
-            Ok(Drawn { label: label(row), row: row.clone(), trace })
+            Ok(Drawn { label: label(row), job, row: row.clone(), trace })
         })
         .collect()
 }

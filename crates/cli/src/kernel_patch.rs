@@ -7,8 +7,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use slowstart_league::population::Case;
-use slowstart_league::twins::{self, Compared, MEASURES, Parting, Terms, Twin, agree, compared, reasons};
+use slowstart_league::twins::{
+    self, ALL_RECEIVED, Compared, MEASURES, Parting, Terms, Twin, agree, compared, reasons,
+};
 use slowstart_study::engines::{Engine, EngineError};
+use slowstart_study::record::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -84,7 +87,9 @@ impl KernelPatch {
         let Some(folder) = folder else { return Ok(()) };
         folder.text("table.txt", &table)?;
         for (i, name) in ["old.jsonl", "new.jsonl"].iter().enumerate() {
-            let rows = all.iter().map(|t| serde_json::to_string(&t.rows[i]));
+            // Cases may have the same path, and differ in their random numbers.
+            let numbered = all.iter().zip(0..).map(|(t, run)| Row { run, ..t.rows[i].clone() });
+            let rows = numbered.map(|row| serde_json::to_string(&row));
             let rows = rows.collect::<Result<Vec<_>, _>>()?;
             folder.text(name, &(rows.join("\n") + "\n"))?;
         }
@@ -122,7 +127,7 @@ impl KernelPatch {
 
     fn table(&self, all: &[Twin], [old, new]: &[String; 2]) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "old: {old}\nnew: {new}");
+        let _ = writeln!(out, "old: {}: {old}\nnew: {}: {new}", self.old, self.new);
         let populations: std::collections::BTreeSet<&str> =
             all.iter().map(|t| t.case.population.as_str()).collect();
         let _ = writeln!(
@@ -141,10 +146,19 @@ impl KernelPatch {
         );
         let rows: Vec<Compared> = MEASURES.iter().filter_map(|m| compared(all, *m)).collect();
         for c in &rows {
-            let _ = writeln!(out, "{}", line(c));
+            let _ = writeln!(out, "{}", line(c.measure.name, c));
         }
         for c in rows.iter().filter(|c| c.one_has > 0) {
             let _ = writeln!(out, "{}: on {} paths one of both has none", c.measure.name, c.one_has);
+        }
+        if populations.len() > 1 {
+            let _ = writeln!(out, "\n{} by population", ALL_RECEIVED.name);
+            for population in populations {
+                let of: Vec<Twin> = all.iter().filter(|t| t.case.population == population).cloned().collect();
+                if let Some(c) = compared(&of, ALL_RECEIVED) {
+                    let _ = writeln!(out, "{}", line(population, &c));
+                }
+            }
         }
         let _ = writeln!(out, "\nslow start ended by            old -> new");
         let mut pairs: Vec<_> = reasons(all).into_iter().collect();
@@ -181,7 +195,7 @@ impl KernelPatch {
 }
 
 /// A figure in one line.
-fn line(c: &Compared) -> String {
+fn line(name: &str, c: &Compared) -> String {
     let number = |x: f64| if c.measure.slack < 1.0 { format!("{x:.3}") } else { format!("{x:.0}") };
     let signed = |x: f64| if c.measure.slack < 1.0 { format!("{x:+.3}") } else { format!("{x:+.0}") };
     let d = &c.difference;
@@ -193,6 +207,5 @@ fn line(c: &Compared) -> String {
         None => (format!("+{}", c.more), format!("-{}", c.less)),
     };
     let [old, new] = c.medians.map(number);
-    let name = c.measure.name;
     format!("{name:<30} {old:>9} {new:>9} {difference:>24} {better:>6} {worse:>6} {:>6}", c.same)
 }

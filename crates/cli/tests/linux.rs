@@ -34,6 +34,14 @@ fn engine(what: &str) -> Option<String> {
     Some(format!("linux:{}", kernel.display()))
 }
 
+/// A folder of one test.
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("linux-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
 fn slowstart(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it starts")
 }
@@ -87,6 +95,55 @@ fn a_kernel_leaves_slow_start_where_the_simulator_does_and_repeats_to_the_byte()
         assert!((0.9..1.1).contains(&ratio), "{name}: {ratio} of the simulator's time");
         assert_eq!(linux.startup_lost_packets > Some(0), sim.startup_lost_packets > Some(0), "{name}");
     }
+}
+
+#[test]
+fn a_capture_of_a_kernel_has_its_packets() {
+    let Some(engine) = engine("a capture of a kernel") else { return };
+    let folder = empty_folder("capture");
+    let at = folder.to_str().expect("UTF-8");
+    let arguments =
+        ["--startup", "cubic,cubic:hystart=0", "--size", "200kB", "--runs", "1", "--pcap", "--out", at];
+    let out = slowstart(&[&["compare", PATH, "--engine", &engine], &arguments[..]].concat());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    for name in ["cubic.server", "cubic-hystart-0.client"] {
+        let size = fs::metadata(folder.join(format!("{name}.pcapng"))).expect(name).len();
+        // 139 segments, and an ACK for two of them, are over 200 records of at least 90 bytes.
+        assert!(size > 18_000, "{name}: {size} bytes");
+    }
+}
+
+/// A module of a user is a startup by name, with its parameters: the example of `contrib/linux/module`, built against the kernel.
+#[test]
+fn a_module_is_a_startup_by_its_name() {
+    let what = "a module as a startup";
+    let Some(engine) = engine(what) else { return };
+    let built =
+        kernel().and_then(|k| Some(fs::canonicalize(k).ok()?.parent()?.to_path_buf())).expect("a kernel");
+    if !built.join("Module.symvers").exists() || Command::new("make").arg("--version").output().is_err() {
+        println!("skipped: {what} (modules need make, and the folder in which make uml built the kernel)");
+        return;
+    }
+    let folder = empty_folder("module");
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contrib/linux/module");
+    for name in ["tcp_upto.c", "Makefile"] {
+        fs::copy(source.join(name), folder.join(name)).expect(name);
+    }
+    let mut make = Command::new("make");
+    make.args(["-s", "ARCH=um", "modules", "-C"]).arg(&built).arg(format!("M={}", folder.display()));
+    let made = make.output().expect("it starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let engine = format!("{engine},module={}", folder.join("tcp_upto.ko").display());
+    let with = ["compare", PATH, "--engine", &engine, "--size", "500kB", "--runs", "1", "--startup"];
+    let (_, all) = rows(&[&with[..], &["upto:limit=40,upto:limit=20,reno"]].concat());
+    let exits: Vec<(&str, u64)> = all
+        .iter()
+        .map(|r| r.exit.as_ref().map_or(("none", 0), |e| (e.reason.as_str(), e.detected_cwnd_bytes / 1448)))
+        .collect();
+    assert_eq!(exits[..2], [("ssthresh", 40), ("ssthresh", 20)], "{exits:?}");
+    assert_ne!(exits[2].0, "ssthresh", "{exits:?}");
+    let unknown = refused(&[&with[..], &["upto:limti=40"]].concat());
+    assert!(unknown.contains("did you mean \"limit\"?"), "{unknown}");
 }
 
 #[test]
@@ -164,14 +221,23 @@ fn a_guest_that_fails_says_how() {
 fn a_kernel_does_not_differ_from_itself_and_its_parameters_show() {
     let Some(engine) = engine("kernel-patch") else { return };
     let cases = ["--population", "leo,wifi-weak", "--cases", "2", "--size", "1MB"];
-    let print = |old: &str, new: &str| {
-        let out = slowstart(&[&["kernel-patch", old, new], &cases[..]].concat());
+    let print = |old: &str, new: &str, more: &[&str]| {
+        let out = slowstart(&[&["kernel-patch", old, new], &cases[..], more].concat());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).expect("UTF-8")
     };
-    let same = print(&engine, &engine);
+    let folder = empty_folder("patch");
+    let out = folder.to_str().expect("UTF-8");
+    let same = print(&engine, &engine, &["--out", out]);
     assert!(same.contains("same windows after every acknowledgement: 4 of 4"), "{same}");
     assert!(same.contains("same in every figure (1 packet, 1 ms): 4 of 4"), "{same}");
-    let other = print("sim", &engine);
-    assert!(other.contains("old: linux-6.18\n") && other.contains("windows part first after"), "{other}");
+    let other = print("sim", &engine, &[]);
+    assert!(other.contains("all received (s) by population\nleo "), "{other}");
+    // The guide: `diff` reads the rows of both.
+    let diff = slowstart(&["diff", &format!("{out}/old.jsonl"), &format!("{out}/new.jsonl")]);
+    assert_eq!(diff.status.code(), Some(0), "{}", String::from_utf8_lossy(&diff.stderr));
+    assert!(
+        other.contains("old: sim: linux-6.18\n") && other.contains("windows part first after"),
+        "{other}"
+    );
 }
