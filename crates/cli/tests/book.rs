@@ -73,8 +73,20 @@ const OTHERS: [&str; 20] = [
     "sed ",
 ];
 
+/// A command without the variables that are set before it.
+fn without_variables(command: &str) -> &str {
+    let is_set = |word: &str| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
+    };
+    match command.split_once(' ') {
+        Some((first, rest)) if is_set(first) => without_variables(rest),
+        _ => command,
+    }
+}
+
 fn treatment(command: &str) -> Option<Treatment> {
-    if OTHERS.iter().any(|o| command.starts_with(o)) {
+    if OTHERS.iter().any(|o| command.starts_with(o) || without_variables(command).starts_with(o)) {
         return Some(Treatment::Other);
     }
     // What a reader compiles is compiled, for the commands after it.

@@ -19,7 +19,13 @@ fn report(name: &str, arguments: &[&str]) -> (serde_json::Value, String) {
     let _ = std::fs::remove_file(&file);
     let json = ["--json", file.to_str().expect("UTF-8")];
     let out = slowstart(&[&["suite", "run"], arguments, &json[..]].concat());
-    assert!(matches!(out.status.code(), Some(0 | 1)), "{}", text(&out.stderr));
+    // On a busy machine all runs may be late, and then nothing was judged.
+    let judged = !text(&out.stderr).contains("nothing was judged");
+    assert!(
+        matches!((out.status.code(), judged), (Some(0 | 1), true) | (Some(2), false)),
+        "{}",
+        text(&out.stderr)
+    );
     let json = std::fs::read_to_string(&file).expect("a report");
     (serde_json::from_str(&json).expect("JSON"), text(&out.stdout))
 }
@@ -192,7 +198,9 @@ mod live {
             .env("TMPDIR", &dir)
             .output()
             .expect("it runs");
-        assert!(matches!(out.status.code(), Some(0 | 1)), "{}", text(&out.stderr));
+        let told = text(&out.stderr);
+        let late = told.contains("nothing was judged");
+        assert!(matches!((out.status.code(), late), (Some(0 | 1), false) | (Some(2), true)), "{told}");
         let left: Vec<_> = std::fs::read_dir(&elsewhere).expect("a folder").flatten().collect();
         assert_eq!(std::fs::read_to_string(elsewhere.join("1000000")).expect("a file"), "mine");
         assert_eq!(left.len(), 1, "{left:?}");

@@ -126,6 +126,9 @@ fn make(name: &str, line: &str, bytes: usize) -> Made {
     made
 }
 
+/// Runs until one shows its exit, at most.
+const RUNS: usize = 4;
+
 fn read(file: &Path) -> Transfer {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
@@ -147,21 +150,29 @@ fn the_exit_of_the_kernel_is_found_from_either_end() {
         ("delay", "rate=50Mbit rtt=60ms queue=2bdp", 12_000_000),
         ("long", "rate=20Mbit rtt=150ms queue=2bdp", 12_000_000),
     ] {
-        let made = make(name, line, bytes);
-        let [server, client] = made.captures.each_ref().map(|f| read(f));
-        let samples = read(&made.samples);
-        let say = |t: &Transfer| format!("{} {:?} {:?}", t.vantage, t.exit, t.unclear);
-        println!(
-            "{name}: HyStart by train {}, by delay {}, at {} segments\n  {}\n  {}\n  ss: {:?} {:?}",
-            made.train,
-            made.delay,
-            made.cwnd,
-            say(&server),
-            say(&client),
-            samples.exit,
-            samples.caveats
-        );
-        assert_eq!((server.vantage.as_str(), client.vantage.as_str()), ("sender", "receiver"));
+        // On a busy machine the receiver's window, which follows its reading, may hold the sender: then nothing can
+        // be said, and is not.
+        let mut runs = (0..RUNS).map(|_| {
+            let made = make(name, line, bytes);
+            let [server, client] = made.captures.each_ref().map(|f| read(f));
+            let samples = read(&made.samples);
+            let say = |t: &Transfer| format!("{} {:?} {:?}", t.vantage, t.exit, t.unclear);
+            println!(
+                "{name}: HyStart by train {}, by delay {}, at {} segments\n  {}\n  {}\n  ss: {:?} {:?}",
+                made.train,
+                made.delay,
+                made.cwnd,
+                say(&server),
+                say(&client),
+                samples.exit,
+                samples.caveats
+            );
+            assert_eq!((server.vantage.as_str(), client.vantage.as_str()), ("sender", "receiver"));
+            assert!(server.exit.is_some() || server.unclear.is_some(), "an exit, or why there is none");
+            (made, server, samples)
+        });
+        let said = runs.find(|(_, server, _)| server.exit.is_some());
+        let (made, server, samples) = said.expect("one of the runs shows its exit");
         // On a busy machine tcpdump may miss some.
         assert!(server.bytes >= Some(bytes as u64 * 95 / 100), "{:?} of {bytes} bytes", server.bytes);
         let exit = server.exit.as_ref().expect("it left slow start");

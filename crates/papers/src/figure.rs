@@ -3,7 +3,7 @@
 use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
 use slowstart_report::chart::{Axis, Chart, Key, Point};
-use slowstart_report::data::{self, Curve, Data, More, Unit};
+use slowstart_report::data::{self, Curve, Data, Kind, More, Unit};
 use slowstart_report::figure::{Figure, Figures};
 use slowstart_report::live;
 use slowstart_study::record::{Row, Sample};
@@ -106,8 +106,7 @@ const SAMPLES: usize = 400;
 
 /// The runs of a study as data for the script, which draws more quantities than the fixed charts.
 fn data<'a>(runs: &[&RunResult], rows: &'a [Row]) -> Data<'a> {
-    let mut data = Data::new(rows);
-    data.labels = runs.iter().map(|s| s.label.clone()).collect();
+    let mut data = Data::of(Kind::Study, rows, runs.iter().map(|s| s.label.clone()).collect());
     let curve = |(i, s): (usize, &&RunResult)| {
         let stalled: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
         let threshold = |x: &Sample| x.ssthresh_bytes.unwrap_or(0) as i64;

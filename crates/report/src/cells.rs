@@ -2,7 +2,7 @@
 //! chart.
 
 use crate::chart::{Axis, Chart, Key};
-use crate::data::{Curve, Data};
+use crate::data::{Curve, Data, Kind};
 use crate::{Script, document, live};
 use maud::{Markup, html};
 use slowstart_study::cells::{Cell, Figure, Ran};
@@ -63,10 +63,10 @@ const SAMPLES: usize = 250;
 fn charts(id: usize, held: &Held, names: [&str; 2]) -> Markup {
     let runs: Vec<&Ran> = held.ours.iter().take(1).chain(&held.theirs).collect();
     let rows: Vec<Row> = runs.iter().map(|o| o.row.clone()).collect();
-    let mut data = Data::new(&rows);
     let ours = held.ours.len().min(1);
     let others = (1..=held.theirs.len()).map(|n| format!("{}, run {n}", names[1]));
-    data.labels = std::iter::repeat_n(names[0].to_string(), ours).chain(others).collect();
+    let labels = std::iter::repeat_n(names[0].to_string(), ours).chain(others).collect();
+    let mut data = Data::of(Kind::Study, &rows, labels);
     data.curves =
         runs.iter().enumerate().map(|(i, o)| Curve::new(i, o.row.flow, &o.trace, 0.0, SAMPLES)).collect();
     live(&html! { figure { (chart(id, held, names)) } }, &data)

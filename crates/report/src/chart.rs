@@ -1,5 +1,6 @@
 //! Charts as SVG: axes, lines and marks.
 
+use crate::look::COLOURS;
 use maud::{Markup, html};
 
 /// Size of a chart: about the size at which it is shown, so that text stays readable on a narrow screen.
@@ -184,22 +185,26 @@ fn tenths(n: i64) -> String {
 
 /// An entry of the legend.
 pub struct Key<'a> {
-    /// Its index, which determines colour and dashes.
+    /// The [number](super::look) that determines colour and dashes.
     pub at: usize,
     /// The name in the legend.
     pub label: &'a str,
 }
 
-/// Dash patterns, so that lines differ without colour. There are seven colours too: pairs repeat after 49.
+/// The dashes of the line with a number, so that lines differ without colour; pairs repeat after 84.
+pub(crate) fn dashes(look: usize) -> &'static str {
+    DASHES[(look + look / COLOURS) % DASHES.len()]
+}
+
 const DASHES: [&str; 7] = ["none", "7 3", "2 2", "9 3 2 3", "4 2", "9 3 2 3 2 3", "1 3"];
 
 impl Key<'_> {
     fn colour(&self) -> String {
-        format!("line s{}", self.at % DASHES.len())
+        format!("line s{}", self.at % COLOURS)
     }
 
     fn dashes(&self) -> &'static str {
-        DASHES[(self.at + self.at / DASHES.len()) % DASHES.len()]
+        dashes(self.at)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each column holds the difference of every value to the one before it, so that it compresses well. Times
 //! and round trips are in microseconds, amounts in bytes.
 
+use crate::look::looks;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -10,6 +11,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use slowstart_study::record::{EventRow, Row, Sample, Trace};
 use slowstart_study::summary::label;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// The most samples of a run that a page holds; of more, some are left out.
@@ -42,6 +44,8 @@ pub struct Data<'a, R = Row> {
     pub rows: &'a [R],
     /// The label of each one's startup.
     pub labels: Vec<String>,
+    /// The [number](super::look) that gives each label its look.
+    pub looks: BTreeMap<String, usize>,
     /// The runs of which there are samples.
     pub curves: Vec<Curve>,
     /// What is drawn first; nothing where each startup has one run.
@@ -52,9 +56,10 @@ pub struct Data<'a, R = Row> {
 /// What a page draws first: the same run of each startup, so that all are over the same path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct First {
-    /// Which run of the study, from 0.
-    pub run: u32,
-    /// The labels of the startups, in the order of their colours.
+    /// Which run of the study, from 0; of a recorded connection nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+    /// The labels of the startups.
     pub labels: Vec<String>,
 }
 
@@ -172,16 +177,18 @@ pub fn packed(data: &impl Serialize) -> String {
     STANDARD.encode(packer.finish().expect("a Vec takes everything"))
 }
 
+impl<'a, R> Data<'a, R> {
+    /// The data of these rows, each with its label, without samples.
+    pub fn of(kind: Kind, rows: &'a [R], labels: Vec<String>) -> Self {
+        let looks = labels.iter().cloned().zip(looks(&labels)).collect();
+        Self { kind, rows, labels, looks, curves: Vec::new(), first: None }
+    }
+}
+
 impl<'a> Data<'a> {
     /// The data of the runs of a study, without samples.
     pub fn new(rows: &'a [Row]) -> Self {
-        Self {
-            kind: Kind::Study,
-            rows,
-            labels: rows.iter().map(label).collect(),
-            curves: Vec::new(),
-            first: None,
-        }
+        Self::of(Kind::Study, rows, rows.iter().map(label).collect())
     }
 }
 

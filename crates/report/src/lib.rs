@@ -10,6 +10,7 @@
 //! - [`document()`]: the skeleton of every page
 //! - [`chart`]: charts as SVG
 //! - [`figure`]: figures of lines over any axis, as data for the script
+//! - [`look`]: the colour and dashes of each startup
 //! - [`data`]: runs as data for the page's script
 //! - [`link`]: the address at which the playground shows a study
 
@@ -18,6 +19,7 @@ pub mod chart;
 pub mod data;
 pub mod figure;
 pub mod link;
+pub mod look;
 pub mod overlay;
 mod recording;
 mod skeleton;

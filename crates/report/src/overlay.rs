@@ -3,6 +3,8 @@
 //! file of its own, the picture of a README.
 
 use super::Series;
+use super::chart::dashes;
+use super::look::{COLOURS, looks};
 use maud::{Markup, PreEscaped, html};
 use slowstart_study::decision::{Change, Decision, Figure, role};
 use slowstart_study::price::share;
@@ -70,7 +72,7 @@ impl Shape {
     const fn area(self) -> Area {
         match self {
             Self::Wide => Area { left: 56.0, top: 16.0, right: 984.0, bottom: 384.0 },
-            Self::Narrow => Area { left: 38.0, top: 8.0, right: 352.0, bottom: 328.0 },
+            Self::Narrow => Area { left: 50.0, top: 8.0, right: 352.0, bottom: 328.0 },
         }
     }
 }
@@ -123,9 +125,9 @@ fn points(s: &Series) -> Vec<(f64, f64)> {
     own.map(|x| (x.time_s - s.start_s, x.inflight_bytes as f64 / bdp)).filter(|(t, _)| *t <= done).collect()
 }
 
-/// A startup that is drawn: its colour, its run, and its points.
+/// A startup that is drawn: its look, its run, and its points.
 struct Curve<'a> {
-    colour: usize,
+    look: usize,
     series: &'a Series<'a>,
     /// Seconds and BDP.
     points: Vec<(f64, f64)>,
@@ -153,8 +155,8 @@ pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>, shape: S
             @if shape == Shape::Narrow {
                 @for (i, c) in drawn.iter().enumerate() {
                     @let y = below + LINE * (i as f64 + 0.5);
-                    circle class={ "ring s" (c.colour) } cx="12" cy=(px(y - 4.0)) r="6" {}
-                    text class={ "label f" (c.colour) } x="26" y=(px(y)) { (says(c.series)) }
+                    circle class={ "ring s" (c.look % COLOURS) } cx="12" cy=(px(y - 4.0)) r="6" {}
+                    text class={ "label f" (c.look % COLOURS) } x="26" y=(px(y)) { (says(c.series)) }
                 }
             }
         }
@@ -163,11 +165,12 @@ pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>, shape: S
 
 /// The startups to draw, those of which there is a series.
 fn drawn<'a>(d: &Decision, series: &'a [Series<'a>]) -> Vec<Curve<'a>> {
-    labels(d)
+    let labels = labels(d);
+    labels
         .iter()
-        .enumerate()
-        .filter_map(|(i, l)| Some((i, series.iter().find(|s| s.label == *l)?)))
-        .map(|(colour, series)| Curve { colour, series, points: points(series) })
+        .zip(looks(&labels))
+        .filter_map(|(l, look)| Some((look, series.iter().find(|s| s.label == *l)?)))
+        .map(|(look, series)| Curve { look, series, points: points(series) })
         .collect()
 }
 
@@ -212,14 +215,14 @@ fn curves(drawn: &[Curve], full_bdps: Option<f64>, shape: Shape) -> Markup {
         @if full.is_some() {
             text class="band" x=(area.left + 6.0) y=(area.top + 15.0) { "packets are dropped" }
         }
-        @for c in drawn { path class={ "curve s" (c.colour) } d=(path(&axes, &c.points)) {} }
+        @for c in drawn { path class={ "curve s" (c.look % COLOURS) } stroke-dasharray=[(c.look >= COLOURS).then(|| dashes(c.look))] d=(path(&axes, &c.points)) {} }
         @for (i, l) in (shape == Shape::Wide).then(|| placed(&axes, drawn)).into_iter().flatten() {
             @let anchor = if l.end { "end" } else { "start" };
             @let x = if l.end { l.x - 12.0 } else { l.x + 12.0 };
-            text class={ "label f" (i) " halo" } x=(px(x)) y=(px(l.y)) text-anchor=(anchor) { (l.text) }
+            text class={ "label f" (i % COLOURS) " halo" } x=(px(x)) y=(px(l.y)) text-anchor=(anchor) { (l.text) }
         }
         @for c in drawn {
-            @if let Some((x, y)) = ring(&axes, c) { circle class={ "ring s" (c.colour) } cx=(px(x)) cy=(px(y)) r="6" {} }
+            @if let Some((x, y)) = ring(&axes, c) { circle class={ "ring s" (c.look % COLOURS) } cx=(px(x)) cy=(px(y)) r="6" {} }
         }
     }
 }
@@ -231,17 +234,24 @@ fn px(x: f64) -> String {
 
 fn path(axes: &Axes, points: &[(f64, f64)]) -> String {
     let mut text = String::new();
-    let mut last = f64::NEG_INFINITY;
-    for (i, (t, y)) in points.iter().enumerate() {
-        let x = axes.x(*t);
-        if *y <= 0.0 || (x - last < STEP && i + 1 < points.len()) {
-            continue;
-        }
-        let begin = if last.is_finite() { "L" } else { "M" };
-        write!(text, "{begin}{x:.1} {:.1}", axes.y(*y)).expect("a String takes everything");
-        last = x;
+    for (i, (x, y)) in on_screen(axes, points).into_iter().enumerate() {
+        let begin = if i > 0 { "L" } else { "M" };
+        write!(text, "{begin}{x:.1} {y:.1}").expect("a String takes everything");
     }
     text
+}
+
+/// The places of points, at most one for each [`STEP`].
+fn on_screen(axes: &Axes, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut shown: Vec<(f64, f64)> = Vec::new();
+    for (i, (t, y)) in points.iter().enumerate() {
+        let x = axes.x(*t);
+        let is_near = shown.last().is_some_and(|last| x - last.0 < STEP) && i + 1 < points.len();
+        if *y > 0.0 && !is_near {
+            shown.push((x, axes.y(*y)));
+        }
+    }
+    shown
 }
 
 /// Where a startup leaves slow start: the moment it saw the reason, on its curve.
@@ -266,27 +276,31 @@ fn says(s: &Series) -> String {
     }
 }
 
-/// The labels, moved so that none covers another.
+/// The labels, at the places beside their rings that cover the least: never another label, and few points of the
+/// curves.
 fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
     const LINE: f64 = 17.0;
     const LETTER: f64 = 7.4;
+    // A line farther away is as bad as so many points of a curve below the text, of which there are 100 or 200.
+    const FAR: usize = 20;
     let area = axes.area;
+    let (top, bottom) = (area.top + LINE, area.bottom - 6.0);
+    let rings: Vec<(f64, f64)> = drawn.iter().filter_map(|c| ring(axes, c)).collect();
+    let points: Vec<(f64, f64)> = drawn.iter().flat_map(|c| on_screen(axes, &c.points)).collect();
+    let span = |l: &Label| {
+        let wide = l.text.chars().count() as f64 * LETTER;
+        if l.end { (l.x - 12.0 - wide, l.x - 12.0) } else { (l.x + 12.0, l.x + 12.0 + wide) }
+    };
+    let below = |l: &Label, of: &[(f64, f64)]| {
+        let (a, b) = span(l);
+        of.iter().filter(|(x, y)| (a..b).contains(x) && (l.y - 14.0..l.y + 6.0).contains(y)).count()
+    };
     let mut all: Vec<(usize, Label)> = Vec::new();
     for c in drawn {
         let text = says(c.series);
         let (x, y) = ring(axes, c)
             .or_else(|| c.points.last().map(|(t, y)| (axes.x(*t), axes.y(*y))))
             .unwrap_or((area.left, area.top));
-        let wide = text.chars().count() as f64 * LETTER;
-        let end = x + 12.0 + wide > area.right;
-        // Early exits are labelled below their ring, others above: the curves rise.
-        let below = y > axes.y(1.0);
-        let wanted = y + if below { 22.0 } else { -10.0 };
-        let span = |l: &Label| {
-            let w = l.text.chars().count() as f64 * LETTER;
-            if l.end { (l.x - 12.0 - w, l.x - 12.0) } else { (l.x + 12.0, l.x + 12.0 + w) }
-        };
-        let label_at = |y: f64| Label { x, y, end, text: text.clone() };
         let is_free = |label: &Label| {
             let (a, b) = span(label);
             all.iter().all(|(_, o)| {
@@ -294,14 +308,25 @@ fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
                 a >= d || c >= b || (o.y - label.y).abs() >= LINE
             })
         };
-        // The nearest line that is free, on its side of the ring first.
-        let towards = if below { LINE } else { -LINE };
-        let lines = (0..12).flat_map(|n| [f64::from(n) * towards, -f64::from(n) * towards]);
-        let (top, bottom) = (area.top + LINE, area.bottom - 6.0);
-        let wanted = wanted.clamp(top, bottom);
-        let places = lines.map(|by| wanted + by).filter(|y| (top..=bottom).contains(y));
-        let label = places.map(label_at).find(is_free).unwrap_or_else(|| label_at(wanted));
-        all.push((c.colour, label));
+        // Early exits are labelled below their ring, others above: the curves rise.
+        let is_below = y > axes.y(1.0);
+        let wanted = (y + if is_below { 22.0 } else { -10.0 }).clamp(top, bottom);
+        let towards = if is_below { LINE } else { -LINE };
+        let places = (0..12_usize).flat_map(|n| {
+            let by = n as f64 * towards;
+            [(n, by, false), (n, by, true), (n, -by, false), (n, -by, true)]
+        });
+        let label_at =
+            |(n, by, end): (usize, f64, bool)| (n, Label { x, y: wanted + by, end, text: text.clone() });
+        let label = places
+            .map(label_at)
+            .filter(|(_, l)| {
+                let (a, b) = span(l);
+                a >= area.left && b <= area.right && (top..=bottom).contains(&l.y) && is_free(l)
+            })
+            .min_by_key(|(n, l)| below(l, &points) + 100 * below(l, &rings) + FAR * n)
+            .map_or_else(|| label_at((0, 0.0, x > area.right / 2.0)).1, |(_, l)| l);
+        all.push((c.look, label));
     }
     all
 }
@@ -313,7 +338,9 @@ const STYLE: &str = "text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#555
 .waits{fill:#f0e442;fill-opacity:.2}.drops{fill:#d55e00;fill-opacity:.13}.grid{stroke:#000;stroke-opacity:.07}\
 .capacity{stroke:#333;stroke-width:1.3}.curve{fill:none;stroke-width:3;stroke-linejoin:round;stroke-linecap:round}\
 .ring{fill:#fff;stroke-width:3}.s0{stroke:#0072b2}.s1{stroke:#d55e00}.s2{stroke:#008a63}.s3{stroke:#a64d79}\
-.f0{fill:#0072b2}.f1{fill:#d55e00}.f2{fill:#008a63}.f3{fill:#a64d79}";
+.s4{stroke:#b57a00}.s5{stroke:#3a94cf}.s6{stroke:#1a1a1a}.f0{fill:#0072b2}.f1{fill:#d55e00}.f2{fill:#008a63}.f3{fill:#a64d79}\
+.f4{fill:#9a6700}.f5{fill:#2277a8}.f6{fill:#1a1a1a}.s7{stroke:#825}.s8{stroke:#7a7a14}.s9{stroke:#8a5a2b}.s10{stroke:#328}.s11{stroke:#7a7a7a}\
+.f7{fill:#825}.f8{fill:#7a7a14}.f9{fill:#8a5a2b}.f10{fill:#328}.f11{fill:#7a7a7a}";
 
 /// A panel of bars: its title, and for each startup the length of the bar and the figure as the table has it.
 struct Bars {
@@ -328,6 +355,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
     const ROW: f64 = 30.0;
     let base = d.baseline()?;
     let shown = labels(d);
+    let looks = looks(&shown);
     let of: Vec<&Summary> =
         shown.iter().filter_map(|l| d.standings.iter().map(|s| &s.summary).find(|s| s.label == *l)).collect();
     let row = series.iter().find(|s| s.label == base.summary.label)?.row;
@@ -396,13 +424,13 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
                 @for (i, (value, figure)) in panel.of.iter().enumerate() {
                     @let y = below + ROW * (i as f64 + 0.5);
                     @let long = width * value / most;
-                    rect class={ "f" (i) } x=(x) y=(y) width=(px(long.max(1.0))) height="18" {}
+                    rect class={ "f" (looks[i] % COLOURS) } x=(x) y=(y) width=(px(long.max(1.0))) height="18" {}
                     text class="figure" data-startup=(shown[i]) x=(px(x + long + 7.0)) y=(y + 14.0) { (figure) }
                 }
             }
             @for (i, label) in shown.iter().enumerate() {
                 @let y = below + ROW * (i as f64 + 0.5) + 14.0;
-                text class={ "name f" (i) } x="248" y=(y) text-anchor="end" { (label) @if i == 0 { (is) } }
+                text class={ "name f" (looks[i] % COLOURS) } x="248" y=(y) text-anchor="end" { (label) @if i == 0 { (is) } }
             }
             text x="16" y=(height - 12.0) { "Curves: one run. Bars: medians of " (d.runs()) " runs, % against " (base.summary.label) ". " (command) }
         }

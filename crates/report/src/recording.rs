@@ -1,8 +1,9 @@
 //! The page of a recorded connection, on which each startup was asked what it would have done.
 
-use super::data::{Curve, Data, Kind};
+use super::data::{Curve, Data, First, Kind};
 use super::{Course, Line, Script, about, document, end, key, live, startup};
 use maud::{Markup, html};
+use slowstart_study::chosen;
 
 /// The contents of the page.
 #[derive(Copy, Clone, Debug)]
@@ -41,32 +42,37 @@ pub struct Opinions {
 /// Returns the page. The same input gives the same bytes.
 pub fn recording(r: &Recording) -> String {
     let courses: Vec<Course> = r.lines.iter().map(|l| l.course.clone()).collect();
-    let data = Data {
-        kind: Kind::Recording,
-        rows: &courses,
-        labels: r.lines.iter().map(|l| l.label.to_string()).collect(),
-        curves: r.curves.to_vec(),
-        first: None,
-    };
+    let labels: Vec<String> = r.lines.iter().map(|l| l.label.to_string()).collect();
+    let first = First { run: None, labels: first(&labels) };
+    let data =
+        Data { curves: r.curves.to_vec(), first: Some(first), ..Data::of(Kind::Recording, &courses, labels) };
     let body = html! {
         p class="verdict" { (r.answer) }
-        @if let Some((first, others)) = r.opinions.split_first() {
-            h2 { (first.title) }
-            (table(first))
-            @for opinions in others { details { summary { (opinions.title) } (table(opinions)) } }
-        }
         details class="about" { summary { "The recording" } (about(r.about, r.playground)) }
         @if !r.lines.is_empty() {
-            h2 { "Each startup" }
+            h2 { "The recorded connection, and the window that each startup would have had" }
             @let charts = html! {
                 (key(" bytes that were in flight, as multiples of the median throughput's "))
                 (startup::charts(r.lines, true))
             };
             (live(&charts, &data))
         }
+        @if let Some((first, others)) = r.opinions.split_first() {
+            h2 { (first.title) }
+            (table(first))
+            @for opinions in others { details { summary { (opinions.title) } (table(opinions)) } }
+        }
         (end(r.caveats, r.command))
     };
     document(r.title, &body, Script::Charts)
+}
+
+/// Most startups that are drawn first.
+const FEW: usize = 6;
+
+/// The startups that are drawn first: those that `slowstart compare` runs by default.
+fn first(labels: &[String]) -> Vec<String> {
+    chosen::names().filter_map(|name| labels.iter().find(|l| *l == name).cloned()).take(FEW).collect()
 }
 
 /// Returns the table of what each startup would have done.

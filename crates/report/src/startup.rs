@@ -1,6 +1,7 @@
 //! The charts of the page: the window of each startup, and RTT and progress of all.
 
 use super::chart::{Axis, Chart, Key, Mark, Point};
+use super::look::looks;
 use maud::{Markup, html};
 use serde::Serialize;
 use slowstart_study::record::{ExitRow, Row, Sample};
@@ -156,10 +157,11 @@ pub(super) fn charts(series: &[Line], asked: bool) -> Markup {
     let rtt = Axis::round("round-trip time (ms)", peak(&|x, _| x.rtt_s.unwrap_or(0.0) * 1e3));
     let delivered = Axis::round("delivered (MB)", peak(&|x, _| x.delivered_bytes as f64 / 1e6));
     let each = &series[..if asked { series.len().min(1) } else { series.len() }];
+    let numbers = looks(&each.iter().map(|s| s.label).collect::<Vec<_>>());
     let keys: Vec<Key> = each
         .iter()
-        .enumerate()
-        .map(|(at, s)| Key { at, label: if asked { "recorded" } else { s.label } })
+        .zip(numbers)
+        .map(|(s, at)| if asked { Key { at: 6, label: "recorded" } } else { Key { at, label: s.label } })
         .collect();
     let base = series.iter().filter_map(|s| s.course.base_rtt_s).reduce(f64::min);
     let base = |chart: &Chart| html! { @if let Some(base) = base { (chart.level("level", base * 1e3, "base RTT")) } };

@@ -255,7 +255,7 @@ pub fn page(
     let mut data = Data::new(rows);
     data.curves = curves;
     data.first = drawn.first().map(|d| First {
-        run: d.row.run,
+        run: Some(d.row.run),
         labels: overlay::labels(&decision).into_iter().map(String::from).collect(),
     });
     super::html(&Page {

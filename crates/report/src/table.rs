@@ -140,7 +140,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let (tone, unsure) = match difference.map(|x| x.change) {
         Some(Change::Better) => (Some("good"), ""),
         Some(Change::Worse) => (Some("bad"), ""),
-        Some(Change::NotShown { .. } | Change::TooFew) => (None, " ?"),
+        Some(Change::NotShown { .. } | Change::TooFew) => (None, "\u{a0}?"),
         _ => (None, ""),
     };
     let price = figure.filter(|f| d.costs().any(|c| c == *f)).and_then(|f| d.price(&s.summary, f));
@@ -155,7 +155,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
     let relative = match column {
         Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion | Measure::Goodput) => {
-            Some(" %")
+            Some("\u{a0}%")
         }
         Column::Harm => Some(" points"),
         _ => None,
@@ -184,9 +184,9 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Harm | Column::Exit => d.others_got(&s.summary).map(|m| (m, s.summary.rows.len())),
     };
     let unit = match column {
-        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => " s",
-        Column::Of(Measure::Goodput) => " Mbit/s",
-        Column::Harm => " %",
+        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => "\u{a0}s",
+        Column::Of(Measure::Goodput) => "\u{a0}Mbit/s",
+        Column::Harm => "\u{a0}%",
         _ => "",
     };
     html! {

@@ -3,6 +3,7 @@
 use crate::map::{Contender, Place, Stalled, axes, heading};
 use maud::{Markup, html};
 use serde::Serialize;
+use slowstart_report::look::{COLOURS, looks};
 use slowstart_report::{Script, document, live};
 use slowstart_study::columns::Cell;
 use slowstart_study::stats::FEWEST_PAIRS;
@@ -21,8 +22,10 @@ struct Data<'a> {
     /// The values on the axes, in order.
     xs: Vec<String>,
     ys: Vec<String>,
-    /// The startups, in the order in which they get colours.
+    /// The startups: those that are first somewhere come first, the one that is so most often at the start.
     names: Vec<&'a str>,
+    /// The number that gives each its look.
+    looks: Vec<usize>,
     /// Column, line, the startups there, whether they have enough runs, and which do not complete in every run.
     places: Vec<(usize, usize, Vec<Standing>, bool, String)>,
 }
@@ -30,8 +33,7 @@ struct Data<'a> {
 /// The index of a startup, its median, and the packets that it lost in startup.
 type Standing = (usize, f64, Option<f64>);
 
-/// The startups: those that are first somewhere come first, the one that is so most often at the start, as
-/// they have the most different colours.
+/// The startups, those that are most often first before others.
 fn names(places: &[Place]) -> Vec<&str> {
     let firsts = |name: &str| places.iter().filter(|p| p.first().is_some_and(|f| f.name == name)).count();
     let mut all: Vec<&str> = places.iter().flat_map(|p| &p.contenders).map(|c| c.name.as_str()).collect();
@@ -86,7 +88,7 @@ fn heat(data: &Data, places: &[Place]) -> Markup {
                                                 "tie of " (tied.len())
                                                 small { @for (i, c) in tied.iter().take(3).enumerate() { @if i > 0 { ", " } (c.name) } @if tied.len() > 3 { ", .." } }
                                             }
-                                        } @else { td class={ "h" (i % 7) } style={ "--s: " (strength(p.over())) "%" } {
+                                        } @else { td class={ "h" (data.looks[i] % COLOURS) } style={ "--s: " (strength(p.over())) "%" } {
                                             b { (first.name) @if !p.is_decided() { " ?" } }
                                             small {
                                                 @if let Some(over) = p.over() { (number(over)) "x, " }
@@ -124,6 +126,7 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         y,
         xs: xs.iter().map(|v| heading(x, v)).collect(),
         ys: ys.iter().map(|v| heading(y, v)).collect(),
+        looks: looks(&names),
         names: names.clone(),
         places: places.iter().map(of).collect(),
     };

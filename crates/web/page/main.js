@@ -109,12 +109,12 @@ class Version {
       for (const t of this.table.querySelectorAll('table')) enhanceTable(t);
       const curves = curvesOf(answer.data);
       this.labels = answer.data.labels;
-      curves.forEach((c, i) => { c.index = i; });
+      for (const c of curves) c.index = answer.data.looks[c.label];
       const key = this.labels.join('\n');
       if (this.key !== key) {
         this.key = key;
         this.chosen = new Set(this.labels.length > 8 ? this.labels.slice(0, 6) : this.labels);
-        const indexOf = new Map(this.labels.map((l, i) => [l, i]));
+        const indexOf = new Map(Object.entries(answer.data.looks));
         this.keys.replaceChildren(chips(this.labels, this.chosen, indexOf, () => this.show(), (i) => this.panes.emphasise(i)));
       }
       this.curves = curves;
@@ -150,7 +150,7 @@ class Version {
         return null;
       }
       const { summary } = answer;
-      const indexOf = new Map([...new Set(summary.labels)].map((l, i) => [l, i]));
+      const indexOf = new Map(Object.entries(summary.looks));
       const table = el('div', { class: 'results' });
       table.innerHTML = summary.table;
       for (const t of table.querySelectorAll('table')) enhanceTable(t);
@@ -180,7 +180,7 @@ class Playground {
   }
 
   how() {
-    return { amounts: this.state.amounts ?? 'BDP', times: this.state.times ?? 's', log: this.state.log === 'log', few: this.state.charts !== 'all' };
+    return { amounts: this.state.amounts ?? 'BDP', times: this.state.times ?? 's', log: this.state.log !== 'linear', few: this.state.charts !== 'all' };
   }
 
   /** A button that shows the charts besides the window's, or hides them. */
@@ -255,7 +255,7 @@ class Playground {
         el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
           field('Amounts', select('amounts', [['BDP', 'BDP'], ['bytes', 'MB']])),
           field('Time', select('times', [['s', 'seconds'], ['rounds', 'round trips']])),
-          field('Scale', select('log', [['linear', 'linear'], ['log', 'logarithmic']])),
+          field('Scale of windows', select('log', [['log', 'logarithmic'], ['linear', 'linear']])),
           field('Run', runs),
           button(this.state.b ? 'One version' : 'Compare two versions', () => {
             this.state.b = this.state.b ? null : { ...structuredClone(this.state.a) };

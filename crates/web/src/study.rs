@@ -13,6 +13,7 @@ use slowstart_study::scenario::Study;
 use slowstart_study::split;
 use slowstart_study::summary::label;
 use slowstart_study::verdict::verdict;
+use std::collections::BTreeMap;
 
 /// A study whose runs are made one by one, so that a page can show how far it is, and stop it.
 pub struct Task {
@@ -35,6 +36,7 @@ struct Summary {
     table: String,
     rows: Vec<Row>,
     labels: Vec<String>,
+    looks: BTreeMap<String, usize>,
 }
 
 impl Task {
@@ -64,6 +66,7 @@ impl Task {
     /// Returns the title, verdict and tables of the rows so far, as JSON.
     pub fn summary(&self) -> String {
         let decision = Decision::new(&self.rows, &Terms::default());
+        let Data { labels, looks, .. } = Data::new(&self.rows);
         let summary = Summary {
             title: about::title(&self.study),
             about: about::about(&self.study),
@@ -72,7 +75,8 @@ impl Task {
             caveats: about::caveats(&self.rows),
             table: table::table(&decision).into_string(),
             rows: self.rows.clone(),
-            labels: self.rows.iter().map(label).collect(),
+            labels,
+            looks,
         };
         serde_json::to_string(&summary).expect("a summary is JSON")
     }

@@ -89,15 +89,17 @@ export function at(curve, name, t) {
   return low === 0 ? NaN : curve[name][low - 1];
 }
 
-/** The lines of a dash, so that curves differ without colour. Those after the seventh are all grey. */
+/** The lines of a dash, so that curves differ without colour. */
 export const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 2], [9, 3, 2, 3, 2, 3], [1, 3]];
-const COLOURS = ['--blue', '--vermilion', '--green', '--purple', '--orange', '--sky', '--ink'];
+const COLOURS = ['--blue', '--vermilion', '--green', '--purple', '--orange', '--sky', '--ink',
+  '--wine', '--olive', '--brown', '--navy', '--grey'];
 
-/** The colour (as a CSS variable) and the dashes of the curve with this index. */
-export function look(index) {
+/** The colour (as a CSS variable) and the dashes of the curve with this number; of a recording, which has none, a line of ink. */
+export function look(number) {
+  if (number === null) return { colour: '--ink', dash: [] };
   return {
-    colour: COLOURS[index] ?? '--soft',
-    dash: DASHES[index % DASHES.length],
+    colour: COLOURS[number % COLOURS.length],
+    dash: DASHES[(number + Math.floor(number / COLOURS.length)) % DASHES.length],
   };
 }
 

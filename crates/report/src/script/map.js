@@ -17,7 +17,7 @@ function strength(over) {
 export function heatMap(data, { chips, choice, field }) {
   const root = el('div', { class: 'live' });
   const chosen = new Set(data.names);
-  const indexOf = new Map(data.names.map((name, i) => [name, i]));
+  const indexOf = new Map(data.names.map((name, i) => [name, data.looks[i]]));
   const says = el('div', { class: 'readout', tabindex: 0, role: 'status', 'aria-live': 'polite' });
   const holder = el('div', { class: 'scroll', role: 'region', 'aria-label': 'Heat map', tabindex: 0 });
   let of = '';
@@ -35,7 +35,7 @@ export function heatMap(data, { chips, choice, field }) {
     const all = ranked(x, y);
     says.replaceChildren(el('b', {}, `${data.x} ${data.xs[x]}, ${data.y} ${data.ys[y]}`),
       ...all.slice(0, 12).map(([i, value, lost]) => el('span', { class: 'reading' },
-        el('i', { class: 'dot', style: `background: var(${look(i).colour})` }), ' ', el('b', {}, data.names[i]),
+        el('i', { class: 'dot', style: `background: var(${look(data.looks[i]).colour})` }), ' ', el('b', {}, data.names[i]),
         `: ${short(value)} (${short(value / all[0][1])} times the first), ${count(lost)} lost`)));
     const [decided, note] = noteAt.get(`${x} ${y}`) ?? [true, ''];
     if (!decided) says.append(' too few runs to decide');
@@ -57,7 +57,7 @@ export function heatMap(data, { chips, choice, field }) {
     const [i, value, lost] = one;
     const over = of === '' ? (all[1] ? all[1][1] / value : 9) : value / all[0][1];
     td.style.setProperty('--s', `${strength(over)}%`);
-    td.className = of === '' ? `h${i % 7}` : 'h1';
+    td.className = of === '' ? `h${data.looks[i] % 12}` : 'h1';
     const ratio = of === '' && !all[1] ? '' : `${short(over)}x, `;
     const unsure = noteAt.get(`${x} ${y}`)[0] ? '' : ' ?';
     td.append(el('b', {}, (of === '' ? data.names[i] : `${short(over)}x`) + unsure), el('small', {}, of === '' ? `${ratio}${count(lost)} lost` : `${short(value)}, ${count(lost)} lost`));

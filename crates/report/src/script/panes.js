@@ -11,10 +11,11 @@ const NAMED = 5;
 /** What stands in place of values before a chart is pointed at. */
 const HINT = 'Point at a chart to read its values; drag over a range to zoom. A ring is where slow start ends.';
 
-/** What a pane shows. `amount` is in bytes or BDP; `recorded`: a recording has only one line of it. */
+/** What a pane shows. `amount` is in bytes or BDP; `recorded`: a recording has only one line of it;
+ * `grows`: it doubles, so that a logarithmic axis shows more. */
 const PANES = [
-  { name: 'window', column: 'cwnd', amount: true },
-  { name: 'in flight', column: 'inflight', amount: true, recorded: true },
+  { name: 'window', column: 'cwnd', amount: true, grows: true },
+  { name: 'in flight', column: 'inflight', amount: true, recorded: true, grows: true },
   { name: 'round-trip time', column: 'rtt', unit: 'ms', recorded: true },
   { name: 'queue', column: 'queue', amount: true, simulated: true },
   { name: 'delivered', column: 'delivered', amount: true, recorded: true },
@@ -100,6 +101,10 @@ export class Panes {
     return this.how.amounts === 'BDP' ? Math.max(1, curve.row.bdp_bytes) : 1e6;
   }
 
+  isLog(pane) {
+    return this.how.log && Boolean(pane.grows);
+  }
+
   /** The unit of a pane as text. */
   unitName(pane) {
     return pane.amount ? (this.how.amounts === 'BDP' ? 'BDP' : 'MB') : pane.unit;
@@ -139,14 +144,14 @@ export class Panes {
     }
     const unit = this.unit();
     // A value of 0 means that it is not known.
-    const positive = this.how.log || pane.column === 'cwnd' || pane.column === 'rtt' || (pane.per && pane.unit !== '');
+    const positive = this.isLog(pane) || pane.column === 'cwnd' || pane.column === 'rtt' || (pane.per && pane.unit !== '');
     return [xs, ...curves.map((c) => resample(c, pane.column, xs, unit, this.scale(pane, c), positive))];
   }
 
   shown() {
     const more = new Map(this.curves.flatMap((c) => c.more.map((p) => [p.column, p])));
     return [...PANES, ...more.values()].filter((p) => !this.how.few || p.column === 'cwnd').filter((p) => !(p.simulated && this.curves.every((c) => c.recording || !c[p.column])))
-      .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? this.curves.slice(0, 1) : this.curves.filter((c) => c[p.column]) }));
+      .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? [{ ...this.curves[0], label: 'recorded', index: null }] : this.curves.filter((c) => c[p.column]) }));
   }
 
   build() {
@@ -179,19 +184,19 @@ export class Panes {
         scales: {
           x: { time: false, range: () => this.range ?? this.whole() },
           y: {
-            distr: this.how.log ? 3 : 1,
+            distr: this.isLog(pane) ? 3 : 1,
             range: (u, low, high) => {
               // The curves decide; a level a little above them is shown too.
               const levels = pane.column === 'cwnd' ? this.levels().map((l) => l.value).filter((v) => v < 1.5 * (high ?? 0)) : [];
               const top = Math.max(high ?? 0, ...levels, pane.column === 'lost' ? 1 : 1e-9);
-              if (!this.how.log) return [0, top * 1.05];
-              return [Math.max((low ?? top / 10) * 0.8, top / 1e6), top * 1.3];
+              if (!this.isLog(pane)) return [0, top * 1.05];
+              return [Math.max((low ?? top / 10) * 0.8, top / 1e6), top * 1.8];
             },
           },
         },
         axes: [
           { ...axis, space: 60, ...(last ? { label: this.timeName(), labelFont: font } : {}) },
-          { ...axis, size: 62, values: (u, all) => (this.how.log ? all.map((v) => (v === null ? '' : short(v))) : tickTexts(all)) },
+          { ...axis, size: 62, values: (u, all) => (this.isLog(pane) ? all.map((v) => (v === null ? '' : String(Number(v.toPrecision(6))))) : tickTexts(all)) },
         ],
         series: [{}, ...pane.curves.map((c) => {
           const { colour, dash } = look(c.index);
@@ -394,7 +399,7 @@ export class Panes {
       name: `${pane.name}${this.unitName(pane) ? ` (${this.unitName(pane)})` : ''}`,
       x,
       y: [plot.scales.y.min ?? 0, plot.scales.y.max ?? 1],
-      log: this.how.log,
+      log: this.isLog(pane),
       lines: pane.curves.map((c, i) => ({
         label: c.label,
         index: c.index,

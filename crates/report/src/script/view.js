@@ -210,13 +210,13 @@ export async function start(fixed, packed, sync) {
     return;
   }
   const recording = data.kind === 'recording';
-  // What the page says is drawn first, in the order of colours; then the others.
+  // What the page says is drawn first; then the others.
   const named = data.first?.labels ?? [];
   const labels = [...new Set([...named, ...curves.map((c) => c.label)])];
-  const indexOf = new Map(labels.map((label, i) => [label, i]));
+  const indexOf = new Map(Object.entries(data.looks));
   for (const c of curves) c.index = indexOf.get(c.label);
   const chosen = new Set(named.length ? named : labels.slice(0, FEW));
-  const how = { amounts: 'BDP', times: 's', log: false };
+  const how = { amounts: 'BDP', times: 's', log: true };
   // One run for all startups, so that all are over the same path.
   let which = data.first?.run ?? null;
 
@@ -250,7 +250,7 @@ export async function start(fixed, packed, sync) {
   controls.append(
     field('Amounts', choice([['BDP', 'BDP'], ['bytes', 'MB']], (v) => { how.amounts = v; draw(); })),
     field('Time', choice([['s', 'seconds'], ['rounds', 'round trips']], (v) => { how.times = v; draw(false); })),
-    field('Scale', choice([['linear', 'linear'], ['log', 'logarithmic']], (v) => { how.log = v === 'log'; draw(); })),
+    field('Scale of windows', choice([['log', 'logarithmic'], ['linear', 'linear']], (v) => { how.log = v === 'log'; draw(); })),
     field('Charts', choice([['over', 'over each other'], ['each', 'one for each startup']], (v) => {
       fixed.classList.toggle('printed', v === 'over');
       fixed.classList.toggle('shown', v === 'each');

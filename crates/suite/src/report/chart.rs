@@ -1,10 +1,9 @@
 //! The chart of a criterion: what each startup had in each run, as a share of the limit.
 
-use super::html::escape;
 use crate::run::{Entry, Report};
 use crate::scenario::{Criterion, Scenario};
+use maud::{Markup, html};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// Width of the names, of the field, and height of a line, in pixels.
 const NAMES: f64 = 150.0;
@@ -14,7 +13,7 @@ const LINE: f64 = 16.0;
 const MOST: f64 = 2.0;
 
 /// Returns the chart of a criterion; nothing if its limit is zero or no run has a value.
-pub(super) fn chart(s: &Scenario, c: &Criterion, report: &Report) -> String {
+pub(super) fn chart(s: &Scenario, c: &Criterion, report: &Report) -> Markup {
     let lines: Vec<(&Entry, f64)> = report
         .entries
         .iter()
@@ -22,47 +21,40 @@ pub(super) fn chart(s: &Scenario, c: &Criterion, report: &Report) -> String {
         .filter_map(|e| Some((e, e.limit.filter(|l| *l > 0.0)?)))
         .collect();
     if lines.is_empty() {
-        return String::new();
+        return html! {};
     }
     let x = |share: f64| NAMES + FIELD * share.clamp(0.0, MOST) / MOST;
     let height = LINE * lines.len() as f64;
     let limit = x(1.0);
     let (from, to) = if c.at_least { (limit, x(MOST)) } else { (x(0.0), limit) };
-    let mut out = format!(
-        "<svg role=img viewBox=\"0 0 {0} {1}\" width={0} height={1}><title>{2}: each run as a share of the limit</title>\
-         <rect class=within x={from:.1} y=0 width={3:.1} height={height} />",
-        NAMES + FIELD + 8.0,
-        height + LINE,
-        escape(&c.text),
-        to - from
-    );
-    for (i, (e, limit)) in lines.iter().enumerate() {
-        let y = LINE * (i as f64 + 0.5);
-        let _ = write!(out, "<text x=0 y={:.1}>{}</text>", y + 4.0, escape(&short(&e.startup)));
-        // Runs that did the same are one dot. A transfer that never completed is beyond the edge.
-        let dots: BTreeSet<(String, bool)> = e
-            .values
-            .iter()
-            .map(|v| v.map_or(f64::INFINITY, |v| v / limit))
-            .map(|share| (format!("{:.0}", x(share)), share > MOST))
-            .collect();
-        for (x, beyond) in dots {
-            let kind = if beyond { "dot beyond" } else { "dot" };
-            let _ = write!(out, "<circle class=\"{kind}\" cx={x} cy={y:.1} r=3 />");
+    // Runs that did the same are one dot. A transfer that never completed is beyond the edge.
+    let dots = |e: &Entry, limit: f64| -> BTreeSet<(String, bool)> {
+        let shares = e.values.iter().map(|v| v.map_or(f64::INFINITY, |v| v / limit));
+        shares.map(|share| (format!("{:.0}", x(share)), share > MOST)).collect()
+    };
+    let width = NAMES + FIELD + 8.0;
+    html! {
+        svg class="shares" role="img" viewBox={ "0 0 " (width) " " (height + LINE) } style={ "max-width:" (width) "px" } {
+            title { (c.text) ": each run as a share of the limit" }
+            rect class="within" x=(px(from)) y="0" width=(px(to - from)) height=(height) {}
+            @for (i, (e, limit)) in lines.iter().enumerate() {
+                @let y = LINE * (i as f64 + 0.5);
+                text x="0" y=(px(y + 4.0)) { (short(&e.startup)) }
+                @for (x, beyond) in dots(e, *limit) {
+                    circle class=(if beyond { "run beyond" } else { "run" }) cx=(x) cy=(px(y)) r="3" {}
+                }
+            }
+            line class="level" x1=(px(limit)) x2=(px(limit)) y1="0" y2=(height) {}
+            @for (share, label) in [(0.0, "0"), (1.0, "limit"), (MOST, "2 or more")] {
+                @let anchor = if share >= MOST { "end" } else { "middle" };
+                text class="axis" x=(px(x(share))) y=(px(height + LINE - 3.0)) text-anchor=(anchor) { (label) }
+            }
         }
     }
-    let _ = write!(out, "<line x1={limit:.1} x2={limit:.1} y1=0 y2={height} />");
-    for (share, label) in [(0.0, "0"), (1.0, "limit"), (MOST, "2 or more")] {
-        let anchor = if share >= MOST { "end" } else { "middle" };
-        let _ = write!(
-            out,
-            "<text class=axis x={:.1} y={:.1} text-anchor={anchor}>{label}</text>",
-            x(share),
-            height + LINE - 3.0
-        );
-    }
-    out.push_str("</svg>\n");
-    out
+}
+
+fn px(x: f64) -> String {
+    format!("{x:.1}")
 }
 
 /// A name that fits: its end, since that tells libraries apart.
