@@ -339,11 +339,11 @@ impl League {
         let cases = scores.first().map_or(0, |s| s.cases);
         let populations = score::populations(rows).len();
         print(&format!("{cases} cases of {populations} populations, seed {seed}"))?;
-        self.show_tables(rows, None, terms, &scores)?;
+        show_tables(rows, None, terms, &scores)?;
         if self.by_population {
             for name in score::populations(rows) {
                 print(&format!("\n== {name}"))?;
-                self.show_tables(rows, Some(name), terms, &score::scores(rows, Some(name)))?;
+                show_tables(rows, Some(name), terms, &score::scores(rows, Some(name)))?;
             }
         }
         if !differences.is_empty() {
@@ -355,23 +355,6 @@ impl League {
         print_legend(BRIEF, || vec![LEGEND.to_string()])?;
         print("")?;
         output::print_verdict(&printable(&verdict(rows, terms)))
-    }
-
-    /// Prints the tables of all cases or of a population; on a terminal the first, unless --verbose was given.
-    fn show_tables(
-        &self,
-        rows: &[GameRow],
-        population: Option<&str>,
-        terms: &Terms,
-        scores: &[Score],
-    ) -> Result<()> {
-        print_sheet(&rank::sheet(rows, population, terms))?;
-        if output::brief() {
-            return Ok(());
-        }
-        print_sheet(&sheet::speed(scores))?;
-        print_sheet(&sheet::harm(scores))?;
-        print_sheet(&reference::distance(rows, population))
     }
 
     fn write(
@@ -405,6 +388,17 @@ impl League {
         note(&format!("wrote {}", dir.display()));
         Ok(())
     }
+}
+
+/// Prints the tables of all cases or of a population; on a terminal the first, unless --verbose was given.
+fn show_tables(rows: &[GameRow], population: Option<&str>, terms: &Terms, scores: &[Score]) -> Result<()> {
+    print_sheet(&rank::sheet(rows, population, terms))?;
+    if output::brief() {
+        return Ok(());
+    }
+    print_sheet(&sheet::speed(scores))?;
+    print_sheet(&sheet::harm(scores))?;
+    print_sheet(&reference::distance(rows, population))
 }
 
 fn print_sheet(sheet: &Sheet) -> Result<()> {

@@ -11,6 +11,7 @@ use crate::verdict::verdict;
 use maud::{Markup, html};
 use slowstart_report::chart::{Axis, Chart, Dot};
 use slowstart_report::{Script, document};
+use slowstart_study::words::list;
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]
@@ -32,20 +33,44 @@ fn table(sheet: &Sheet) -> Markup {
         h3 { (sheet.title) }
         // A scrolling region must be reachable by keyboard.
         div class="scroll" tabindex="0" role="region" aria-label=(sheet.title) {
-            table {
-                thead { tr { @for h in &sheet.headers { th scope="col" { (h) } } } }
+            table class="startups" {
+                thead { tr { @for h in &sheet.headers { th scope="col" class=[class(h)] { (h) } } } }
                 tbody {
                     @for line in &sheet.lines {
                         tr {
                             @for (i, cell) in line.iter().enumerate() {
-                                @if i == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @if i == 0 { th scope="row" { (cell) } }
+                                @else { td class=[class(sheet.headers[i])] { (cell) } }
                             }
                         }
                     }
                 }
             }
         }
+        @let hidden: Vec<String> =
+            sheet.headers.iter().filter(|h| class(h) == Some("more")).map(ToString::to_string).collect();
+        @if !hidden.is_empty() { p class="note phone" { "On a wider screen also: " (list(&hidden)) "." } }
     }
+}
+
+/// `more` is not shown on a phone.
+fn class(heading: &str) -> Option<&'static str> {
+    let shown = [
+        "startup",
+        "rank",
+        "10 MB",
+        "loses more/less",
+        "others more/less",
+        "early",
+        "full",
+        "unfinished",
+        "lost",
+        "others lost",
+        "class",
+        "difference",
+        "population",
+    ];
+    (!shown.contains(&heading)).then_some("more")
 }
 
 /// Time to 10 MB against packets lost in startup, a point a startup: which losses bought which time.
