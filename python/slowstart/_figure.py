@@ -17,6 +17,8 @@ _OVER_TIME = {
     "rtt_s": ("RTT (ms)", 1e-3),
 }
 _FIGURES = {
+    "objects_median_s": "median time of an object (s)",
+    "objects_p95_s": "95th percentile of an object (s)",
     "time_to_10mb_s": "time to 10 MB (s)",
     "completion_s": "completion time (s)",
     "goodput_mbps": "goodput (Mbit/s)",

@@ -13,6 +13,10 @@ use slowstart_study::words::{bytes, delay, number, signed, spread, two_digits};
 pub(crate) enum Column {
     /// One more than the number of startups that are better.
     Rank,
+    /// Median time of an object.
+    Object,
+    /// 95th percentile of the time of an object.
+    P95,
     /// Time until the receiver had 10 MB.
     #[value(name = "10mb")]
     Time10MB,
@@ -39,8 +43,10 @@ pub(crate) enum Column {
 
 impl Column {
     /// All, in the order of the table.
-    pub(crate) const ORDER: [Self; 11] = [
+    pub(crate) const ORDER: [Self; 13] = [
         Self::Rank,
+        Self::Object,
+        Self::P95,
         Self::Time10MB,
         Self::Time1MB,
         Self::All,
@@ -57,6 +63,8 @@ impl Column {
 
     pub(crate) const fn measure(self) -> Option<Measure> {
         Some(match self {
+            Self::Object => Measure::ObjectMedian,
+            Self::P95 => Measure::ObjectP95,
             Self::Time10MB => Measure::Time10MB,
             Self::Time1MB => Measure::Time1MB,
             Self::All => Measure::Completion,
@@ -79,6 +87,8 @@ impl Column {
         let size = || decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
         match self {
             Self::Rank => "#".into(),
+            Self::Object => "object".into(),
+            Self::P95 => "p95".into(),
             Self::Time10MB => "10 MB".into(),
             Self::Time1MB => "1 MB".into(),
             Self::All => size().map_or("all".into(), bytes),
@@ -106,7 +116,9 @@ impl Column {
         let tone = match self {
             // Nothing that broke a rule is better or worse.
             _ if s.rank.is_none() => Tone::Plain,
-            Self::Lost | Self::Queue | Self::Harm if price.is_some_and(|p| p.outweighs()) => Tone::Bad,
+            Self::P95 | Self::Lost | Self::Queue | Self::Harm if price.is_some_and(|p| p.outweighs()) => {
+                Tone::Bad
+            }
             // Of losses that are not shown none is better.
             Self::Lost if price.is_some_and(|p| p.is_unseen()) => Tone::Plain,
             _ => tone(difference.as_ref()),
@@ -142,7 +154,9 @@ impl Column {
         match self {
             Self::Rank => s.rank.map_or("-".to_string(), |r| r.to_string()).into(),
             Self::Exit => classes(summary, all_intervals).into(),
-            Self::Time1MB | Self::Time10MB | Self::All => relative(" %").unwrap_or_else(|| bold(own(" s"))),
+            Self::Object | Self::P95 | Self::Time1MB | Self::Time10MB | Self::All => {
+                relative(" %").unwrap_or_else(|| bold(own(" s")))
+            }
             Self::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
             Self::At => own(" s").into(),
             Self::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
@@ -173,7 +187,7 @@ impl Column {
             match self {
                 Self::Rank | Self::Exit | Self::At => None,
                 Self::Harm => against(Figure::OthersGot, " pt"),
-                Self::Time1MB | Self::Time10MB | Self::All | Self::Goodput => {
+                Self::Object | Self::P95 | Self::Time1MB | Self::Time10MB | Self::All | Self::Goodput => {
                     against(Figure::Of(self.measure()?), " %")
                 }
                 Self::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),

@@ -183,6 +183,8 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let has_value = |c: &Column| match c {
             Column::Harm => self.decision.has_harm(),
             Column::Goodput => by == Measure::Goodput,
+            // They have the pauses of the user in them.
+            Column::Time1MB | Column::Time10MB | Column::All if by == Measure::ObjectMedian => false,
             Column::All if is_10mb && by == Measure::Time10MB => false,
             Column::Rank | Column::At => view.wide,
             Column::Exit => true,
@@ -334,8 +336,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let d = self.decision;
         let own = |c: Column| match c {
             Column::Harm => Some(Figure::OthersGot),
-            Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => c.measure().map(Figure::Of),
-            _ => None,
+            _ => c.measure().map(Figure::Of).filter(|f| f.is_relative()),
         };
         let would = |f: Figure| -> Vec<usize> {
             let changes = self.lines.iter().filter_map(|l| d.against(l.first(), f));
@@ -377,8 +378,13 @@ impl<'d, 'a> Comparison<'d, 'a> {
     /// The legend in two lines of a narrow terminal.
     pub(crate) fn brief(&self) -> String {
         let base = self.decision.baseline().map_or("", |b| &b.summary.label);
+        let times = if self.decision.by == Measure::ObjectMedian {
+            "Times of objects: median and p95"
+        } else {
+            "Times:"
+        };
         format!(
-            "*: a best trade-off. Times: against {base}, run by run; ?: not shown. lost: packets lost in startup. -v explains all."
+            "*: a best trade-off. {times} against {base}, run by run; ?: not shown. lost: packets lost in startup. -v explains all."
         )
     }
 
@@ -400,6 +406,13 @@ impl<'d, 'a> Comparison<'d, 'a> {
             all.push(format!(
                 "Difference from {label}{what}, run by run: {interval}; below {margin} % counts as none{unsure}."
             ));
+            if d.by == Measure::ObjectMedian {
+                all.push(
+                    "object, p95: median and 95th percentile of the time from request to last byte, over the objects that both asked for in \
+                     a run."
+                        .to_string(),
+                );
+            }
             let harm = if d.has_harm() { ", delay or harm" } else { " or delay" };
             all.push(format!(
                 "*: no other is better in time, losses{harm} without being worse in another. BDP: the window when it leaves. lost: packets \

@@ -141,6 +141,7 @@ pub(crate) fn render(
         from = to;
     }
     let what = match all[0].by {
+        Measure::ObjectMedian => "Median time of an object",
         Measure::Time10MB => "Time to 10 MB",
         Measure::Goodput => "Goodput in Mbit/s",
         _ => "Time to completion",

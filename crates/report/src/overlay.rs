@@ -365,16 +365,13 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
         Some(x) => format!("{} %", signed(x.median.mid)),
         None => s.of_all_runs(d.by).map_or("-".into(), |m| format!("{} s", spread(&m).mid)),
     };
-    let what = if d.by == Measure::Time10MB {
-        "10 MB".to_string()
-    } else {
-        row.size_bytes.map_or("all".into(), bytes)
+    let title = match d.by {
+        Measure::ObjectMedian => "median time of an object".to_string(),
+        Measure::Time10MB => "10 MB delivered after".to_string(),
+        _ => format!("{} delivered after", row.size_bytes.map_or("all".into(), bytes)),
     };
     let bars = [
-        Bars {
-            title: format!("{what} delivered after"),
-            of: of.iter().map(|s| (middle(s, d.by), time(s))).collect(),
-        },
+        Bars { title, of: of.iter().map(|s| (middle(s, d.by), time(s))).collect() },
         Bars {
             title: "packets lost in startup".into(),
             of: of.iter().map(|s| (middle(s, Measure::StartupLost), s.lost(|m| number(m.mid)))).collect(),

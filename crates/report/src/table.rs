@@ -20,6 +20,8 @@ enum Column {
 fn heading(column: Column, d: &Decision) -> (String, &'static str) {
     let size = || d.baseline().and_then(|b| b.summary.rows[0].size_bytes).map_or("all".to_string(), bytes);
     match column {
+        Column::Of(Measure::ObjectMedian) => ("an object".into(), "median"),
+        Column::Of(Measure::ObjectP95) => ("an object".into(), "95th percentile"),
         Column::Of(Measure::Time1MB) => ("1 MB".into(), ""),
         Column::Of(Measure::Time10MB) => ("10 MB".into(), ""),
         Column::Of(Measure::Completion) => (size(), ""),
@@ -39,10 +41,19 @@ fn columns(d: &Decision) -> Vec<Column> {
     let is_10mb = all.iter().all(|s| s.rows[0].size_bytes == Some(10_000_000));
     let has = |m: Measure| match m {
         Measure::Goodput => d.by == m,
+        // They have the pauses of the user in them.
+        Measure::Time10MB | Measure::Time1MB | Measure::Completion if d.by == Measure::ObjectMedian => false,
         Measure::Completion if is_10mb && d.by == Measure::Time10MB => false,
         m => all.iter().any(|s| s.typical(m).is_some()),
     };
-    let times = [Measure::Time10MB, Measure::Time1MB, Measure::Completion, Measure::Goodput];
+    let times = [
+        Measure::ObjectMedian,
+        Measure::ObjectP95,
+        Measure::Time10MB,
+        Measure::Time1MB,
+        Measure::Completion,
+        Measure::Goodput,
+    ];
     let mut shown: Vec<Column> = times.into_iter().filter(|m| has(*m)).map(Column::Of).collect();
     shown.sort_by_key(|c| *c != Column::Of(d.by));
     shown.push(Column::Exit);
@@ -56,7 +67,7 @@ fn columns(d: &Decision) -> Vec<Column> {
 fn class(column: Column, d: &Decision) -> Option<&'static str> {
     match column {
         Column::Exit => Some("text"),
-        Column::Of(m) if m != d.by && m != Measure::StartupLost => Some("more"),
+        Column::Of(m) if m != d.by && !matches!(m, Measure::StartupLost | Measure::ObjectP95) => Some("more"),
         _ => None,
     }
 }
@@ -111,6 +122,9 @@ pub fn table(d: &Decision) -> Markup {
                 @if d.has_harm() { ", delay or harm" } @else { " or delay" } " without being worse in another. "
                 @if d.has_harm() { "A CUBIC flow got: its goodput while the new flow transfers 10 MB, as a share of its goodput alone; for others the difference in percentage points. " }
             }
+            @if d.by == Measure::ObjectMedian {
+                "An object: from its request to its last byte; differences are over the objects that both asked for in a run. "
+            }
             "Lost: the median; in parentheses the runs that lose more than that, or after a ? those whose transfer ended before slow start did, so that losses are not shown. "
             @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }
             @for class in Class::ALL {
@@ -154,9 +168,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let classes: Vec<&str> = tone.into_iter().chain(class(column, d)).collect();
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
     let relative = match column {
-        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion | Measure::Goodput) => {
-            Some("\u{a0}%")
-        }
+        Column::Of(m) if Figure::Of(m).is_relative() => Some("\u{a0}%"),
         Column::Harm => Some(" points"),
         _ => None,
     };
@@ -184,7 +196,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Harm | Column::Exit => d.others_got(&s.summary).map(|m| (m, s.summary.rows.len())),
     };
     let unit = match column {
-        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => "\u{a0}s",
+        Column::Of(m) if m.is_time() => "\u{a0}s",
         Column::Of(Measure::Goodput) => "\u{a0}Mbit/s",
         Column::Harm => "\u{a0}%",
         _ => "",

@@ -129,14 +129,12 @@ impl Figure {
 
     /// True if a run without a value is one that never got there, rather than one that was not observed.
     const fn is_time(self) -> bool {
-        use Measure::{Completion, Time1MB, Time10MB};
-        matches!(self, Self::Of(Completion | Time1MB | Time10MB))
+        matches!(self, Self::Of(m) if m.is_time())
     }
 
     /// True if differences are in percent of the other's value.
-    const fn is_relative(self) -> bool {
-        use Measure::{Completion, Goodput, Time1MB, Time10MB};
-        matches!(self, Self::Of(Completion | Goodput | Time1MB | Time10MB))
+    pub const fn is_relative(self) -> bool {
+        self.is_time() || matches!(self, Self::Of(Measure::Goodput))
     }
 }
 
@@ -161,8 +159,8 @@ pub struct Standing<'a> {
 /// The startups of one path, compared.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// What the order and the ranks are by: the time to 10 MB if most runs of the baseline have one, else the
-    /// time to completion if most have one, else goodput.
+    /// What the order and the ranks are by: the median time of an object if the application asks for objects, else
+    /// the time to 10 MB, else the time to completion, the first that most runs of the baseline have, else goodput.
     pub by: Measure,
     /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
     /// beats; last those that need what a sender may lack. Empty if there are no rows.
@@ -247,6 +245,12 @@ pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Opti
     Some(Difference::of(middle, margin * 100.0, less_is_better, pairs.len()))
 }
 
+/// The difference in percent of the first times of pairs from the second, of which a missing one is later than any.
+pub fn times(pairs: &[(Option<f64>, Option<f64>)], margin: f64) -> Option<Difference> {
+    let (middle, never) = paired(pairs, true, true)?;
+    Some(Difference::of(middle, margin * 100.0, true, pairs.len()).with_never(never))
+}
+
 /// The difference of `a` from `b` in lost packets, pair by pair.
 pub fn lost(a: &[f64], b: &[f64]) -> Option<Difference> {
     let pairs: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).filter(|d| d.is_finite()).collect();
@@ -304,8 +308,12 @@ impl<'a> Decision<'a> {
             let have = all[base].rows.iter().filter(|r| m.of(r).is_some()).count();
             2 * have > all[base].rows.len()
         };
-        let times = [Measure::Time10MB, Measure::Completion];
-        decision.by = times.into_iter().find(most).unwrap_or(Measure::Goodput);
+        let times = if all[base].rows.iter().any(|r| r.objects.is_some()) {
+            &[Measure::ObjectMedian][..]
+        } else {
+            &[Measure::Time10MB, Measure::Completion]
+        };
+        decision.by = times.iter().copied().find(most).unwrap_or(Measure::Goodput);
         let gains: Vec<f64> = all
             .iter()
             .map(|s| {
@@ -400,9 +408,22 @@ impl<'a> Decision<'a> {
 
     /// The values of two startups in the runs that both have.
     fn pairs(&self, a: &Summary, b: &Summary, figure: Figure) -> Vec<(u32, Option<f64>, Option<f64>)> {
+        if let Figure::Of(measure) = figure {
+            let theirs: BTreeMap<u32, &Row> =
+                b.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, *r)).collect();
+            let own = a.rows.iter().filter(|r| !is_invalid(r));
+            let both = own.filter_map(|r| Some((r.run, measure.of_pair(r, theirs.get(&r.run)?))));
+            return both.map(|(run, (x, y))| (run, x, y)).collect();
+        }
         let theirs: BTreeMap<u32, Option<f64>> = self.values(b, figure).into_iter().collect();
         let own = self.values(a, figure).into_iter();
         own.filter_map(|(run, x)| Some((run, x, *theirs.get(&run)?))).collect()
+    }
+
+    /// A least round trip of a startup's runs, seconds.
+    fn round_trip(s: &Summary) -> f64 {
+        let rtts: Vec<f64> = s.rows.iter().map(|r| r.base_rtt_s).collect();
+        median(&rtts).map_or(0.0, |m| m.mid)
     }
 
     /// The margin of a figure against `b`, in the unit of its differences.
@@ -411,8 +432,7 @@ impl<'a> Decision<'a> {
             Figure::Of(Measure::StartupLost) => LOSS_MARGIN,
             Figure::Of(Measure::QueueDelay) => {
                 // A least round trip: what a queue may add before it doubles the response time.
-                let rtts: Vec<f64> = b.rows.iter().map(|r| r.base_rtt_s * 1e3).collect();
-                median(&rtts).map_or(0.0, |m| m.mid).max(1.0)
+                (Self::round_trip(b) * 1e3).max(1.0)
             }
             Figure::OthersGot => HARM_MARGIN,
             Figure::Of(_) => self.margin * 100.0,
@@ -439,6 +459,10 @@ impl<'a> Decision<'a> {
     /// True if too many runs of a startup do not show a figure: it was not observed, or the transfer ended before
     /// slow start did, and with it the losses.
     pub fn hides(&self, s: &Summary, figure: Figure) -> bool {
+        // A time that is missing was not reached.
+        if figure.is_time() {
+            return false;
+        }
         let lost = figure == Figure::Of(Measure::StartupLost);
         let unended = unended(s);
         let values = self.values(s, figure);
@@ -452,7 +476,8 @@ impl<'a> Decision<'a> {
     /// What `a` pays against `b` in a figure.
     fn price_of(&self, a: &Summary, b: &Summary, figure: Figure) -> Price {
         let sign = if figure.less_is_better() { 1.0 } else { -1.0 };
-        let margin = self.margin_of(b, figure);
+        // Of a time, in seconds.
+        let margin = if figure.is_time() { Self::round_trip(b) } else { self.margin_of(b, figure) };
         let lost = figure == Figure::Of(Measure::StartupLost);
         let unended = if lost { unended(a) } else { BTreeSet::new() };
         let time = Figure::Of(self.by);
@@ -462,7 +487,10 @@ impl<'a> Decision<'a> {
             .pairs(a, b, time)
             .into_iter()
             .filter(|_| stalls)
-            .filter_map(|(run, x, y)| (x.is_some() && y.is_none()).then_some(run))
+            .filter_map(|(run, x, y)| {
+                let gets_there = x.is_some() && y.is_none();
+                (gets_there || figure.is_time() && (x.is_none() || y.is_none())).then_some(run)
+            })
             .collect();
         let pairs = self.pairs(a, b, figure);
         let both = pairs.iter().filter(|(run, ..)| !left_out.contains(run));
@@ -499,22 +527,18 @@ impl<'a> Decision<'a> {
         self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.change == Change::Better)
     }
 
-    /// What a startup may cost beside time or rate, the gravest first: packets lost before the exit, harm if
-    /// it was measured, and the longest wait in the queue.
+    /// What a startup may cost beside time or rate, the gravest first: the time of slow objects if objects decide,
+    /// packets lost before the exit, harm if it was measured, and the longest wait in the queue.
     pub fn costs(&self) -> impl Iterator<Item = Figure> {
+        let tail = (self.by == Measure::ObjectMedian).then_some(Figure::Of(Measure::ObjectP95));
         let harm = self.has_harm().then_some(Figure::OthersGot);
         let lost = Some(Figure::Of(Measure::StartupLost));
-        [lost, harm, Some(Figure::Of(Measure::QueueDelay))].into_iter().flatten()
+        [tail, lost, harm, Some(Figure::Of(Measure::QueueDelay))].into_iter().flatten()
     }
 
-    /// What is weighed: time or rate, packets lost before the exit, the longest wait in the queue, and harm.
-    pub const fn figures(&self) -> [Figure; 4] {
-        [
-            Figure::Of(self.by),
-            Figure::Of(Measure::StartupLost),
-            Figure::Of(Measure::QueueDelay),
-            Figure::OthersGot,
-        ]
+    /// What is weighed: time or rate, and what a startup may cost.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> {
+        std::iter::once(Figure::Of(self.by)).chain(self.costs())
     }
 
     /// True if `a` beats `b`: it is certainly better in at least one figure that its runs show, certainly worse in
@@ -525,7 +549,7 @@ impl<'a> Decision<'a> {
         let stalls = self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.never[0] > 0);
         let gains = |f: Figure| change(f) == Some(Change::Better);
         (gains(Figure::Of(self.by)) || self.costs().any(|f| gains(f) && !self.hides(a, f)))
-            && !self.figures().into_iter().any(|f| change(f) == Some(Change::Worse))
+            && !self.figures().any(|f| change(f) == Some(Change::Worse))
             && !stalls
             && !self.costs().any(|f| self.price_of(a, b, f).outweighs())
             && !self.costs().any(|f| self.hides(a, f) && !self.hides(b, f))

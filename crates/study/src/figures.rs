@@ -7,7 +7,9 @@ use crate::summary::Measure;
 use serde::Serialize;
 
 /// The name of a figure, with its unit, and that of its difference.
-const FIGURES: [(Figure, &str, &str); 5] = [
+const FIGURES: [(Figure, &str, &str); 7] = [
+    (Figure::Of(Measure::ObjectMedian), "objects_median_s", "percent"),
+    (Figure::Of(Measure::ObjectP95), "objects_p95_s", "percent"),
     (Figure::Of(Measure::Time10MB), "time_to_10mb_s", "percent"),
     (Figure::Of(Measure::Completion), "completion_s", "percent"),
     (Figure::Of(Measure::Goodput), "goodput_mbps", "percent"),

@@ -4,8 +4,9 @@
 
 use crate::decision::{Change, Decision, Figure, Harm, Standing, Terms};
 use crate::measured::{BROKEN, INVALID};
-use crate::record::{Class, Row};
+use crate::record::{Class, Objects, Row};
 use crate::sample::rows;
+use crate::stats::quantile;
 use crate::summary::Measure;
 use crate::verdict::{paths, recommended, verdict};
 use crate::words::number;
@@ -21,7 +22,12 @@ struct Happens {
     completes: bool,
     ended: bool,
     valid: bool,
+    /// How many objects it asks for, and how much slow ones take longer.
+    objects: (usize, f64),
 }
+
+/// What is drawn for a run.
+type Drawn = (bool, u64, bool, (u32, bool), bool, bool, bool, f64, (usize, f64));
 
 /// A startup: how often each thing happens is drawn first, so that rare and common mixtures both occur.
 fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
@@ -40,25 +46,21 @@ fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
                 prop::bool::weighted(1.0 - unended),
                 prop::bool::weighted(1.0 - late / 4.0),
                 0.98_f64..1.02,
+                (1_usize..40, prop_oneof![3 => Just(1.0), 1 => 1.0_f64..2.0]),
             );
-            let happens = move |(l, lost, w, (queue, observed), completes, ended, valid, noise): (
-                bool,
-                u64,
-                bool,
-                (u32, bool),
-                bool,
-                bool,
-                bool,
-                f64,
-            )| Happens {
-                time: 10.0 * speed * noise,
-                lost: if l { lost } else { 0 },
-                queue_ms: observed.then_some(if w { queue } else { 0 }),
-                got: if w { f64::from(queue % 100) } else { 90.0 },
-                completes,
-                ended,
-                valid,
-            };
+            let happens =
+                move |(l, lost, w, (queue, observed), completes, ended, valid, noise, objects): Drawn| {
+                    Happens {
+                        time: 10.0 * speed * noise,
+                        lost: if l { lost } else { 0 },
+                        queue_ms: observed.then_some(if w { queue } else { 0 }),
+                        got: if w { f64::from(queue % 100) } else { 90.0 },
+                        completes,
+                        ended,
+                        valid,
+                        objects,
+                    }
+                };
             (prop::collection::vec(run.prop_map(happens), runs), Just(broken))
         },
     )
@@ -66,8 +68,10 @@ fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
 
 fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
     let runs = prop_oneof![1 => 1_usize..6, 4 => 6_usize..13, 4 => 20_usize..41];
-    let all = runs.prop_flat_map(|runs| (prop::collection::vec(startup(runs), 2..5), any::<bool>()));
-    all.prop_map(|(startups, beside)| {
+    let all = runs.prop_flat_map(|runs| {
+        (prop::collection::vec(startup(runs), 2..5), any::<bool>(), prop::bool::weighted(0.3))
+    });
+    all.prop_map(|(startups, beside, objects)| {
         let (mut all, mut harm) = (Vec::new(), Vec::new());
         for (i, (happens, broken)) in startups.into_iter().enumerate() {
             let label = ["hystart", "search", "ess", "standard"][i];
@@ -78,6 +82,11 @@ fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
                 if !h.completes {
                     r.completion_s = None;
                     r.time_to_bytes_s.values_mut().for_each(|t| *t = None);
+                }
+                if objects {
+                    // What a client has that pauses says nothing of the path.
+                    (r.size_bytes, r.completion_s) = (None, None);
+                    r.objects = Some(asked(h));
                 }
                 if !h.ended {
                     (r.exit, r.class) = (None, Class::None);
@@ -92,6 +101,34 @@ fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
         }
         (all, harm)
     })
+}
+
+/// The objects of a run: every tenth is a slow one, and what does not complete lacks its last.
+fn asked(h: &Happens) -> Objects {
+    let (n, slower) = h.objects;
+    let mut times: Vec<Option<f64>> = (0..n)
+        .map(|i| Some(h.time * if i % 10 == 9 { 2.0 * slower } else { 1.0 + i as f64 / 100.0 }))
+        .collect();
+    if !h.completes {
+        times[n - 1] = None;
+    }
+    Objects::new(times)
+}
+
+/// True if a run did not get there: its transfer did not complete, or an object never came.
+fn never(r: &Row) -> bool {
+    r.objects.as_ref().map_or(r.completion_s.is_none(), |o| o.times_s.contains(&None))
+}
+
+/// The times of two runs: of their transfers, or the quantiles of the objects that both asked for.
+fn times(a: &Row, b: &Row, q: f64) -> Option<(f64, f64)> {
+    let (Some(x), Some(y)) = (&a.objects, &b.objects) else { return a.completion_s.zip(b.completion_s) };
+    let both = x.times_s.len().min(y.times_s.len());
+    let of = |o: &Objects| -> Option<f64> {
+        let all: Option<Vec<f64>> = o.times_s.iter().copied().collect();
+        quantile(&all?[..both], q)
+    };
+    of(x).zip(of(y))
 }
 
 /// The valid runs of a startup beside those of the baseline with the same number.
@@ -145,8 +182,9 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
     prop_assert!(2 * base_rows.iter().filter(|r| d.by.of(r).is_some()).count() > base_rows.len());
     let first = text.split(": it ").next().unwrap_or_default();
     prop_assert_eq!(fewest < 6, first.contains("may be chance"), "{}", text);
-    let unfinished = rows.iter().filter(|r| r.startup == *base && r.completion_s.is_none()).count();
-    let says = ["does not complete in", "never completes"].iter().any(|says| first.contains(says));
+    prop_assert!(d.by == Measure::ObjectMedian || d.by == Measure::Goodput || rows[0].objects.is_none());
+    let unfinished = rows.iter().filter(|r| r.startup == *base && never(r)).count();
+    let says = ["does not complete", "never completes"].iter().any(|says| first.contains(says));
     prop_assert_eq!(unfinished > 0, says, "{}", text);
     prop_assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     prop_assert!(!text.contains(" 0 % less") && !text.contains(" 0 % more"), "{text}");
@@ -186,7 +224,7 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
         if label == base {
             continue;
         }
-        let stalls = |a: &Row, b: &Row| a.completion_s.is_none() && b.completion_s.is_some();
+        let stalls = |a: &Row, b: &Row| never(a) && !never(b);
         let by_time = d.by != Measure::Goodput;
         // What does not complete where the baseline does is not advised, nor beats it.
         if by_time && share(&pairs, stalls) > 0.0 {
@@ -196,9 +234,10 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
             prop_assert!(gains || is_broken(&base_rows) || !s.unbeaten, "{label} stalls: {text}");
         }
         // Every startup that did not complete is named, or counted.
-        let unfinished = s.summary.rows.iter().filter(|r| r.completion_s.is_none()).count();
+        let unfinished = s.summary.rows.iter().filter(|r| never(r)).count();
         if unfinished > 0 && !broken {
-            prop_assert!(text.contains(&format!("{label} does not complete in ")), "{text}");
+            let says = if rows[0].objects.is_some() { "every object in " } else { "in " };
+            prop_assert!(text.contains(&format!("{label} does not complete {says}")), "{text}");
         }
         let verbs = [" takes ", ", takes ", " gets ", ", gets "];
         let takes = |s: &&&str| verbs.iter().any(|t| s.contains(&format!("{label}{t}")));
@@ -208,8 +247,13 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
         // As quick, and it loses less, at no price: that is an answer.
         let free = |a: &Row, b: &Row| {
             let waits = a.peak_queue_delay_s.zip(b.peak_queue_delay_s).is_some_and(|(a, b)| a <= b);
-            let quick = a.completion_s.zip(b.completion_s).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.03);
-            quick && waits && more_lost(a, b) < -10.0 && a.class != Class::None
+            let quick = times(a, b, 0.5).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.03);
+            let tail = times(a, b, 0.95).is_some_and(|(a, b)| a <= b);
+            quick
+                && (tail || a.objects.is_none())
+                && waits
+                && more_lost(a, b) < -10.0
+                && a.class != Class::None
         };
         if pairs.len() >= 6
             && gains == 0
@@ -234,6 +278,11 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                     both.is_none_or(|(a, b)| a - b > margin_s + 1e-9)
                 });
                 prop_assert!(waits < 0.05, "{label} waits: {text}");
+                if d.by == Measure::ObjectMedian {
+                    let both: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| times(a, b, 0.95)).collect();
+                    let pays = both.iter().filter(|(a, b)| a - b > margin_s + 1e-9).count();
+                    prop_assert!(pays * 20 < both.len(), "{label} has slow objects: {text}");
+                }
                 let difference = d.against(&s.summary, Figure::Of(Measure::StartupLost));
                 prop_assert!(difference.is_none_or(|x| x.median.high <= 10.0), "the interval: {text}");
                 if !harm.is_empty() {
@@ -245,6 +294,19 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                     let pays = both.iter().filter(|(a, b)| b - a > 3.0).count();
                     prop_assert!(pays * 20 < both.len(), "{label} harms: {text}");
                 }
+            }
+            // Said of the objects that both asked for.
+            let slower = "takes longer at the 95th percentile in ";
+            if let Some(at) = sentence.find(slower) {
+                let both: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| times(a, b, 0.95)).collect();
+                let n = both.iter().filter(|(a, b)| a - b > 0.1).count();
+                let (all, counts) = (pairs.len() + gains, &sentence[at + slower.len()..]);
+                let of = match of_runs(n, both.len()) {
+                    of if both.len() == all => of,
+                    of if n == both.len() => format!("{of} in which both complete"),
+                    _ => format!("{n} of the {} runs in which both complete", both.len()),
+                };
+                prop_assert!(counts.starts_with(&of), "{label} {of}: {text}");
             }
             let more = sentence.contains("loses more packets in ");
             let lost = if more { "loses more packets in " } else { "loses packets in " };
@@ -302,13 +364,15 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
         let own: Vec<Vec<&Row>> =
             paths.iter().map(|(rows, _)| rows.iter().filter(|r| r.startup == *label).collect()).collect();
         let broken = own.iter().filter(|rows| is_broken(rows)).count();
-        let unfinished: usize = own.iter().flatten().filter(|r| r.completion_s.is_none()).count();
+        let unfinished: usize = own.iter().flatten().filter(|r| never(r)).count();
+        let objects = own.iter().flatten().any(|r| r.objects.is_some());
+        let every = if objects { " every object" } else { "" };
         // What broke a rule or did not complete is named, or counted.
         if broken + unfinished > 0 && behind < 4 {
             let of_all = own.iter().map(Vec::len).sum();
             let says = match broken {
-                0 if unfinished == of_all => format!("{label} does not complete in any run"),
-                0 => format!("{label} does not complete in {}", of_runs(unfinished, of_all)),
+                0 if unfinished == of_all => format!("{label} does not complete{every} in any run"),
+                0 => format!("{label} does not complete{every} in {}", of_runs(unfinished, of_all)),
                 k => format!("{label} broke a rule {}", on(k)),
             };
             prop_assert!(text.contains(&says), "{says}: {text}");
@@ -319,8 +383,8 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
         prop_assert!(broken == 0, "{label} is praised: {text}");
         for ((rows, _), d) in paths.iter().zip(&all).filter(|(_, d)| d.by != Measure::Goodput) {
             let of = pairs(rows, label);
-            let never = |a: &Row, b: &Row| a.completion_s.is_none() && b.completion_s.is_some();
-            let stalls = share(&of, never) > 0.0 && share(&of, |a, b| never(b, a)) == 0.0;
+            let later = |a: &Row, b: &Row| never(a) && !never(b);
+            let stalls = share(&of, later) > 0.0 && share(&of, |a, b| later(b, a)) == 0.0;
             prop_assert!(!stalls, "{label} stalls by {:?}: {text}", d.by);
         }
         let sentence = text[at..].split('.').next().unwrap_or_default();
@@ -347,7 +411,7 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
                 let by_time = d.by != Measure::Goodput;
                 let both: Vec<_> = pairs(rows, label)
                     .into_iter()
-                    .filter(|(a, b)| !by_time || a.completion_s.is_none() || b.completion_s.is_some())
+                    .filter(|(a, b)| !by_time || never(a) || !never(b))
                     .collect();
                 let is = share(&both, pays) >= 0.05;
                 paid += usize::from(is);

@@ -217,7 +217,7 @@ pub struct Measured {
     pub completed: Option<Span>,
     /// When the receiver had the bytes of each of [`MILESTONES`].
     pub milestones: [Option<Span>; MILESTONES.len()],
-    /// The objects of a browser.
+    /// The objects of an application that asks for several.
     pub objects: Option<Objects>,
     /// The connections of a transfer that has several.
     pub connections: Vec<Connection>,

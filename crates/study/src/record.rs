@@ -4,6 +4,7 @@
 //! time.
 
 pub use crate::limits::{Limits, LostBy};
+use crate::stats::quantile;
 use serde::{Deserialize, Serialize};
 use slowstart::units::Span;
 #[cfg(feature = "schema")]
@@ -192,16 +193,51 @@ pub struct Marks {
     pub responses: u64,
 }
 
-/// The objects that a browser loaded: how long each took, from its request to its last byte.
+/// The objects that the client of a browser, web, video or burst application asked for while the run lasted, and how
+/// long each took, from its request to its last byte. The run goes on for those under way at its end, as long again
+/// as it lasted and a minute at least; then they never came.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objects {
-    /// Number of objects that are complete.
+    /// Number of objects that were asked for.
+    pub asked: u64,
+    /// Number of those that came.
     pub complete: u64,
-    /// The median time, seconds.
-    pub median_s: f64,
-    /// The 95th percentile, seconds.
-    pub p95_s: f64,
+    /// The median time, seconds; null if an object never came.
+    pub median_s: Option<f64>,
+    /// The 95th percentile, seconds; null if an object never came.
+    pub p95_s: Option<f64>,
+    /// The time of each in the order of the requests, seconds; null for one that never came. With the same seed the
+    /// n-th object is the same whatever the startup.
+    pub times_s: Vec<Option<f64>>,
+}
+
+impl Objects {
+    /// The objects with these times.
+    pub fn new(times_s: Vec<Option<f64>>) -> Self {
+        let came: Vec<f64> = times_s.iter().copied().flatten().collect();
+        // Nine decimals are read back as they were written.
+        let rounded = |t: f64| (t * 1e9).round() / 1e9;
+        let quantile = |q| quantile(&came, q).filter(|_| came.len() == times_s.len()).map(rounded);
+        Self {
+            asked: times_s.len() as u64,
+            complete: came.len() as u64,
+            median_s: quantile(0.5),
+            p95_s: quantile(0.95),
+            times_s,
+        }
+    }
+
+    /// The first `n` of them.
+    #[must_use]
+    pub fn first(&self, n: usize) -> Self {
+        Self::new(self.times_s[..n.min(self.times_s.len())].to_vec())
+    }
+
+    /// True if one never came.
+    pub const fn is_unfinished(&self) -> bool {
+        self.complete < self.asked
+    }
 }
 
 /// One of several connections that carry a transfer together. Times are since the transfer began.
@@ -329,7 +365,7 @@ pub struct Row {
     /// Seconds until the receiver had so many bytes, by their number; null if it never had.
     #[cfg_attr(feature = "schema", schemars(schema_with = "milestones"))]
     pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
-    /// The objects of a browser; absent for other applications.
+    /// The objects of a browser, of web, video and bursts; absent for other applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<Objects>,
     /// The connections of a transfer that has several, whose exit and class are then those of the one that left
@@ -342,6 +378,14 @@ pub struct Row {
     pub cost: Cost,
     /// What a reader of the row should know, the most important first.
     pub caveats: Vec<String>,
+}
+
+impl Row {
+    /// True if a transfer of a given size did not complete, or an object never came.
+    pub fn is_unfinished(&self) -> bool {
+        let transfer = self.size_bytes.is_some() && self.completion_s.is_none();
+        transfer || self.objects.as_ref().is_some_and(Objects::is_unfinished)
+    }
 }
 
 /// The schema of [`Row::time_to_bytes_s`], whose keys are those of [`MILESTONES`].

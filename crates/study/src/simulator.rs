@@ -11,7 +11,7 @@ use slowstart::control::Controller;
 use slowstart::registry;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::PathMemory;
-use slowstart_sim::app;
+use slowstart_sim::app::{self, Object};
 use slowstart_sim::engine::{BIN, Direction, Engine, Flow, FlowSpec, Proxied, Sampling, Truth};
 use slowstart_sim::random::{self, Stream};
 use slowstart_sim::tcp::ecn::Feedback;
@@ -35,6 +35,9 @@ fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, 
     let reached = rates.iter().position(|r| *r >= median)?;
     Some((median, start + BIN * (first + reached * width) as u64))
 }
+
+/// Objects under way when a run ends are waited for as long as it lasted, and this at least.
+const LEAST_WAIT: Span = Span::secs(60);
 
 /// The thesis' two heuristics (5.2.1, 5.2.2): class and capacity time. For paths of high round-trip time the
 /// one-way delay tells when; for low ones the throughput tells whether, and the time is that of the first
@@ -83,14 +86,23 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     Some(Others::new(lost_packets, &before, &during, delay.map(Span::as_secs_f64)))
 }
 
-/// What a browser waited for.
-fn objects(f: &Flow) -> Option<Objects> {
-    let times: Vec<f64> = f.object_times().iter().map(|t| t.as_secs_f64()).collect();
-    Some(Objects {
-        complete: times.len() as u64,
-        median_s: stats::quantile(&times, 0.5)?,
-        p95_s: stats::quantile(&times, 0.95)?,
-    })
+/// Waits for the objects that are under way when a run ends. `None` of an application without.
+fn objects(study: &Study, engine: &mut Engine) -> Option<Objects> {
+    if !study.app.has_objects() {
+        return None;
+    }
+    let asked = engine.flows[0].objects().len();
+    let now = engine.now();
+    // A transfer with a size was given its time.
+    let lasted = now.since(engine.flows[0].spec.start);
+    engine.complete_objects(if study.size.is_some() { now } else { now + lasted.max(LEAST_WAIT) });
+    let time = |o: &Object| o.came.map(|at| at.since(o.asked).as_secs_f64());
+    let mut times: Vec<Option<f64>> = engine.flows[0].objects()[..asked].iter().map(time).collect();
+    if times.is_empty() {
+        // The first was to be asked for as soon as the connection was there.
+        times.push(None);
+    }
+    Some(Objects::new(times))
 }
 
 /// What only the simulator knows to be a caveat.
@@ -132,7 +144,7 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<Str
     all
 }
 
-/// What the simulator observed of one flow of a run.
+/// What the simulator observed of one flow of a run, but its objects, which may be under way.
 pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
     let f = &engine.flows[flow];
     let (t, p, facts) = (&f.truth, &f.spec.profile, engine.path().facts);
@@ -173,7 +185,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         delivered: f.delivered(),
         completed: t.completed.map(since),
         milestones: t.milestones.map(|at| at.map(since)),
-        objects: objects(f),
+        objects: None,
         connections: Vec::new(),
         others: others(engine, flow),
         cost: engine.cost.into(),
@@ -306,13 +318,15 @@ impl Study {
             engine
         };
         let mut measured = measured(self, &engine, 0);
+        let packets = engine.take_capture();
+        let trace = Trace { packets, ..std::mem::take(&mut engine.trace).into() };
         if let Some(milestones) = milestones {
             let each: Vec<Measured> = (0..own).map(|flow| self::measured(self, &engine, flow)).collect();
             measured = connections::together(&each, milestones).unwrap_or(measured);
         }
+        measured.objects = objects(self, &mut engine);
         let row = Row::new(Identity::new(SIMULATOR, self, contender, job.run, seed), &measured);
-        let packets = engine.take_capture();
-        Outcome { job, row, trace: Trace { packets, ..engine.trace.into() }, measured }
+        Outcome { job, row, trace, measured }
     }
 
     /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as

@@ -2,7 +2,7 @@
 
 use crate::decision::LOSS_MARGIN;
 use crate::price::RARE;
-use crate::record::{Class, Param, Row};
+use crate::record::{Class, Objects, Param, Row};
 use crate::scenario::params;
 use crate::stats::{Median, median};
 use slowstart::registry;
@@ -18,6 +18,10 @@ pub enum Measure {
     Time10MB,
     /// Seconds until it had everything.
     Completion,
+    /// Seconds from the request to the last byte of an object, its median.
+    ObjectMedian,
+    /// The 95th percentile of that.
+    ObjectP95,
     /// Seconds until the reason of the exit was seen.
     ExitTime,
     /// The window at that moment, in BDP.
@@ -32,7 +36,9 @@ pub enum Measure {
 
 impl Measure {
     /// All measures, in the order of columns.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
+        Self::ObjectMedian,
+        Self::ObjectP95,
         Self::Time1MB,
         Self::Time10MB,
         Self::Completion,
@@ -51,6 +57,8 @@ impl Measure {
             Self::Time1MB => time_to("1000000"),
             Self::Time10MB => time_to("10000000"),
             Self::Completion => row.completion_s,
+            Self::ObjectMedian => row.objects.as_ref().and_then(|o| o.median_s),
+            Self::ObjectP95 => row.objects.as_ref().and_then(|o| o.p95_s),
             Self::ExitTime => exit.map(|e| e.time_s),
             Self::ExitWindow => exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64),
             Self::StartupLost => row.startup_lost_packets.map(|n| n as f64),
@@ -58,6 +66,31 @@ impl Measure {
             Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
         };
         value.filter(|v| v.is_finite())
+    }
+
+    /// The values of two runs of one path, over what both have of it: of objects, those that both asked for.
+    pub fn of_pair(self, a: &Row, b: &Row) -> (Option<f64>, Option<f64>) {
+        match (self, &a.objects, &b.objects) {
+            (Self::ObjectMedian | Self::ObjectP95, Some(x), Some(y))
+                if !x.is_unfinished() && !y.is_unfinished() =>
+            {
+                let both = x.times_s.len().min(y.times_s.len());
+                let of = |all: &Objects| {
+                    let all = all.first(both);
+                    if self == Self::ObjectMedian { all.median_s } else { all.p95_s }
+                };
+                (of(x), of(y))
+            }
+            _ => (self.of(a), self.of(b)),
+        }
+    }
+
+    /// True if a run without a value is one that never got there, rather than one that was not observed.
+    pub const fn is_time(self) -> bool {
+        matches!(
+            self,
+            Self::Time1MB | Self::Time10MB | Self::Completion | Self::ObjectMedian | Self::ObjectP95
+        )
     }
 
     /// Whether less is better; `None` if neither is.
@@ -125,9 +158,9 @@ impl Summary<'_> {
         self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
     }
 
-    /// Runs in which a transfer of a given size did not complete.
+    /// Runs in which a transfer of a given size did not complete, or an object never came.
     pub fn unfinished(&self) -> usize {
-        self.rows.iter().filter(|r| r.size_bytes.is_some() && r.completion_s.is_none()).count()
+        self.rows.iter().filter(|r| r.is_unfinished()).count()
     }
 
     /// The packets lost during startup, as a table shows them, with `text` for the median: `0 (10/30)` where

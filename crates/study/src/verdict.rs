@@ -83,6 +83,14 @@ fn today(d: &Decision, base: &Standing) -> String {
         None => s.label.clone(),
     };
     let does = match d.by {
+        Measure::ObjectMedian => {
+            let tail = s.typical(Measure::ObjectP95).map_or(0.0, |(m, _)| m.mid);
+            format!(
+                "needs {} s for the median object and {} s at the 95th percentile{in_some}",
+                number(middle),
+                number(tail)
+            )
+        }
         Measure::Goodput => format!("gets {} over {} s{in_some}", rate(middle * 1e6), number(row.duration_s)),
         by => format!("needs {} s{}{in_some}", number(middle), size(by, row)),
     };
@@ -91,10 +99,11 @@ fn today(d: &Decision, base: &Standing) -> String {
         n if n < FEWEST_PAIRS => format!(" ({n} runs, which may be chance)"),
         _ => String::new(),
     };
+    let every = if row.objects.is_some() { " every object" } else { "" };
     let unfinished = match s.unfinished() {
         0 => String::new(),
-        n if n == of => ", and never completes".to_string(),
-        n => format!(", and does not complete in {}", share(n, of)),
+        n if n == of => format!(", and never completes{every}"),
+        n => format!(", and does not complete{every} in {}", share(n, of)),
     };
     let broke = if is_broken(s) { ", and broke a rule" } else { "" };
     format!("{who} {does}{few}{unfinished}{broke}: {}.", manner(s))
@@ -217,11 +226,14 @@ fn clause(d: &Decision, figure: Figure, p: Price) -> Option<String> {
         _ if p.runs == 0 => "what it costs is not shown, since in no run both complete".to_string(),
         _ if !p.is_paid() => match figure {
             Figure::Of(Measure::StartupLost) => {
-                format!(
-                    "its losses are not shown, since the transfer ended before slow start did in {}",
-                    p.share(p.unseen)
-                )
+                let why = if d.by == Measure::ObjectMedian {
+                    "slow start did not end"
+                } else {
+                    "the transfer ended before slow start did"
+                };
+                format!("its losses are not shown, since {why} in {}", p.share(p.unseen))
             }
+            Figure::Of(Measure::ObjectP95) => "its 95th percentile is not shown".to_string(),
             Figure::Of(_) => format!("its queue was not observed in {}", p.share(p.unseen)),
             Figure::OthersGot => format!("its harm was not observed in {}", p.share(p.unseen)),
         },
@@ -229,6 +241,9 @@ fn clause(d: &Decision, figure: Figure, p: Price) -> Option<String> {
             format!("loses more packets in {}, up to {most} more", p.share(p.pays))
         }
         Figure::Of(Measure::StartupLost) => format!("loses packets in {}, up to {most}", p.share(p.pays)),
+        Figure::Of(Measure::ObjectP95) => {
+            format!("takes longer at the 95th percentile in {}, up to {} s", p.share(p.pays), number(p.most))
+        }
         Figure::Of(_) => format!("waits longer in the queue in {}, up to {}", p.share(p.pays), delay(p.most)),
         Figure::OthersGot => {
             format!("slows a CUBIC flow beside it in {}, by up to {most} points", p.share(p.pays))
@@ -363,6 +378,7 @@ fn needing_nothing(all: &[Decision]) -> &'static str {
 fn weighed(d: &Decision) -> Vec<String> {
     let all: Vec<&Summary> = d.standings.iter().map(|s| &s.summary).collect();
     let words = [
+        (Figure::Of(Measure::ObjectP95), "tail latency"),
         (Figure::Of(Measure::StartupLost), "losses"),
         (Figure::Of(Measure::QueueDelay), "delay"),
         (Figure::OthersGot, "harm"),
@@ -385,6 +401,9 @@ fn savings(d: &Decision, s: &Standing) -> Vec<String> {
         let by = saving(d, s, figure)?;
         Some(match figure {
             Figure::Of(Measure::StartupLost) => format!("loses {} packets fewer", number(by.round())),
+            Figure::Of(Measure::ObjectP95) => {
+                format!("takes {} % less time at the 95th percentile", percent(by))
+            }
             Figure::Of(_) => format!("waits {} less in the queue", delay(by)),
             Figure::OthersGot => format!("leaves a CUBIC flow beside it {} points more", number(by.round())),
         })
@@ -461,7 +480,9 @@ fn left_behind(all: &[Decision], labels: &[&str]) -> Option<String> {
         let runs = of.iter().map(|s| s.rows.len()).sum();
         let on = on(&|s| s.unfinished() > 0);
         let some = if n == runs { "any run".to_string() } else { share(n, runs) };
-        (n > 0).then(|| format!("{label} does not complete in {some}{on}"))
+        let objects = of.iter().any(|s| s.rows.iter().any(|r| r.objects.is_some()));
+        let what = if objects { " every object" } else { "" };
+        (n > 0).then(|| format!("{label} does not complete{what} in {some}{on}"))
     };
     let all: Vec<String> = labels.iter().filter_map(told).collect();
     let more = all.len().saturating_sub(NAMED);

@@ -101,7 +101,8 @@ impl Baseline {
 
 /// True if a column is a time that a run without a value never got to.
 fn is_time(column: &str) -> bool {
-    column == "completion_s" || column.starts_with("time_to_bytes_s")
+    matches!(column, "completion_s" | "objects_median_s" | "objects_p95_s")
+        || column.starts_with("time_to_bytes_s")
 }
 
 /// True if differences of a column are in percent: those of times, rates and bytes.

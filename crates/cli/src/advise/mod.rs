@@ -23,7 +23,7 @@ use slowstart_report::study::about;
 use slowstart_report::{Page, html};
 use slowstart_sim::path::Files;
 use slowstart_study::chosen;
-use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative};
+use slowstart_study::decision::{self, Change, Decision, Difference, Figure, Harm, MARGIN, Terms};
 use slowstart_study::harm;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Param, Row};
@@ -683,12 +683,14 @@ impl Model {
 
     /// The change of a browser's median time of an object without idle restart.
     fn without_idle_restart(&self, startup: &str) -> Result<Option<Difference>> {
-        let times = |restart: &str| -> Result<Vec<f64>> {
+        let rows = |restart: &str| -> Result<Vec<Row>> {
             let set = [("idle_restart", restart.to_string())];
             let study = self.study(&[startup.to_string()], Some("browser"), &set)?;
-            Ok(run(&study).iter().filter_map(|r| Some(r.objects.as_ref()?.median_s)).collect())
+            Ok(run(&study))
         };
-        Ok(relative(&times("off")?, &times("on")?, MARGIN, true))
+        let (off, on) = (rows("off")?, rows("on")?);
+        let pairs = off.iter().zip(&on).map(|(off, on)| Measure::ObjectMedian.of_pair(off, on));
+        Ok(decision::times(&pairs.collect::<Vec<_>>(), MARGIN))
     }
 }
 

@@ -104,7 +104,12 @@ fn cells(a: &Summary, b: &Summary, o: &Outcome) -> Vec<Cell> {
     });
     vec![
         a.label.clone().into(),
-        if o.by == Measure::Goodput { "Mbit/s" } else { "s" }.into(),
+        match o.by {
+            Measure::Goodput => "Mbit/s",
+            Measure::ObjectMedian => "s an object",
+            _ => "s",
+        }
+        .into(),
         typical(a).into(),
         typical(b).into(),
         percent.into(),

@@ -195,7 +195,8 @@ impl Cloud<'_> {
             // The first object takes from the SYN, each other from its request.
             let first = |i: usize, requested| if i == 0 { start } else { requested };
             let more = f.objects().iter().enumerate();
-            let more = more.map(|(i, (bytes, at, done))| (*bytes, done.since(first(i, *at)).as_secs_f64()));
+            let more =
+                more.filter_map(|(i, o)| Some((o.bytes, o.came?.since(first(i, o.asked)).as_secs_f64())));
             let mut objects: Vec<(u64, f64)> = more.collect();
             if objects.is_empty() {
                 objects.push((o.connection.response, took));

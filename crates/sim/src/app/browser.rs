@@ -9,7 +9,6 @@
 
 use crate::random::Stream;
 use slowstart::units::{Instant, Span};
-use std::collections::VecDeque;
 
 /// Percentile, requests and kilobytes of a page.
 const PAGES: [(u64, u64, u64); 5] =
@@ -21,51 +20,35 @@ const REQUEST: u64 = 100;
 /// The mean pause between pages. Ours.
 const PAUSE: Span = Span::secs(5);
 
-/// The pages of a connection. Offsets count the bytes of all responses.
+/// The pages of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Browser {
     /// Sizes of the objects of the current page that have not been requested, the first of them last.
     unrequested: Vec<u64>,
-    /// Where each object under way ends.
-    ends: VecDeque<u64>,
-    /// The end of the last object requested.
-    requested: u64,
-    requested_at: Instant,
-    /// How long each object took, from its request to its last byte.
-    took: Vec<Span>,
+    /// Sizes of the objects that the last request asked for, in their order.
+    requested: Vec<u64>,
 }
 
 impl Browser {
     /// Returns what is requested next, when all before is complete at `now`: when, and the bytes of requests
     /// and responses.
     pub(super) fn next(&mut self, now: Instant, random: &mut Stream) -> (Instant, u64, u64) {
-        let (at, objects) = if self.unrequested.is_empty() {
-            let first = self.requested == 0;
+        let at = if self.unrequested.is_empty() {
+            let first = self.requested.is_empty();
             self.unrequested = page(random);
             let pause = if first { Span::ZERO } else { random.exponential_span(PAUSE) };
-            (now + pause, self.unrequested.split_off(self.unrequested.len() - 1))
+            self.requested = self.unrequested.split_off(self.unrequested.len() - 1);
+            now + pause
         } else {
-            (now, std::mem::take(&mut self.unrequested))
+            self.requested = std::mem::take(&mut self.unrequested);
+            now
         };
-        let before = self.requested;
-        self.requested_at = at;
-        for size in &objects {
-            self.requested += size;
-            self.ends.push_back(self.requested);
-        }
-        (at, REQUEST * objects.len() as u64, self.requested - before)
+        (at, REQUEST * self.requested.len() as u64, self.requested.iter().sum())
     }
 
-    /// Takes the bytes delivered at `now`.
-    pub(super) fn delivered(&mut self, now: Instant, bytes: u64) {
-        while self.ends.pop_front_if(|end| *end <= bytes).is_some() {
-            self.took.push(now.since(self.requested_at));
-        }
-    }
-
-    /// How long each object took that is complete.
-    pub(super) fn took(&self) -> &[Span] {
-        &self.took
+    /// The sizes of the objects that [`Browser::next`] last asked for.
+    pub(super) fn requested(&self) -> impl Iterator<Item = u64> {
+        self.requested.iter().copied()
     }
 }
 
@@ -115,16 +98,10 @@ mod tests {
         let mut browser = Browser::default();
         let at = |ms| Instant::ZERO + Span::millis(ms);
         let (first, request, size) = browser.next(at(7), &mut random);
-        assert_eq!((first, request), (at(7), REQUEST));
-        browser.delivered(at(20), size - 1);
-        assert!(browser.took().is_empty());
-        browser.delivered(at(27), size);
-        assert_eq!(browser.took(), [Span::millis(20)]);
+        assert_eq!((first, request, browser.requested().sum()), (at(7), REQUEST, size));
         let (others, requests, bytes) = browser.next(at(27), &mut random);
-        assert_eq!(others, at(27));
-        let count = (requests / REQUEST) as usize;
-        browser.delivered(at(127), size + bytes);
-        assert_eq!(browser.took()[1..], vec![Span::millis(100); count]);
+        assert_eq!((others, browser.requested().sum()), (at(27), bytes));
+        assert_eq!(browser.requested().count() as u64, requests / REQUEST);
         let (later, request, _) = browser.next(at(127), &mut random);
         assert!(later > at(127) && request == REQUEST);
     }

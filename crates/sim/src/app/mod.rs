@@ -58,6 +58,16 @@ pub enum Kind {
     },
 }
 
+impl Kind {
+    /// True if its client asks for several objects, which it judges the connection by ([`App::objects`]).
+    pub const fn has_objects(&self) -> bool {
+        matches!(
+            self,
+            Self::Objects { .. } | Self::Web | Self::Browser | Self::Bursts(_) | Self::Video { .. }
+        )
+    }
+}
+
 /// A request and its response.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
@@ -132,6 +142,17 @@ const SIZES: [(u64, u64); 9] = [
     (1000, 604_000),
 ];
 
+/// What a client asked for and judges its connection by: an object of a page, a burst, a segment of a video.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// When it was requested.
+    pub asked: Instant,
+    /// When its last byte arrived; `None` if it has not.
+    pub came: Option<Instant>,
+}
+
 /// An exchange under way. Offsets count all bytes that an end has written.
 #[derive(Copy, Clone, Debug)]
 struct Pending {
@@ -155,9 +176,9 @@ pub struct App {
     pending: Option<Pending>,
     browser: Browser,
     writer: Writer,
-    /// Objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte
-    /// arrived.
-    objects: Vec<(u64, Instant, Instant)>,
+    objects: Vec<Object>,
+    /// Number of objects that are complete, and the bytes of all of them.
+    came: (usize, u64),
 }
 
 impl App {
@@ -173,6 +194,7 @@ impl App {
             browser: Browser::default(),
             writer: Writer::default(),
             objects: Vec::new(),
+            came: (0, 0),
         }
     }
 
@@ -217,15 +239,15 @@ impl App {
         }
     }
 
-    /// How long each object of a browser took that is complete, from its request to its last byte.
-    pub fn object_times(&self) -> &[Span] {
-        self.browser.took()
+    /// The objects that were requested, in the order of the requests, in which they arrive
+    /// ([`Kind::has_objects`]).
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
     }
 
-    /// The objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last
-    /// byte arrived.
-    pub fn objects(&self) -> &[(u64, Instant, Instant)] {
-        &self.objects
+    /// True if an object that was requested at `until` or before is not complete.
+    pub(crate) fn waits_for_object(&self, until: Instant) -> bool {
+        self.objects.get(self.came.0).is_some_and(|o| o.asked <= until)
     }
 
     /// Returns what an end of an established connection does after an event. To be called at least when
@@ -263,17 +285,14 @@ impl App {
 
     /// The client of an exchange, to which this many bytes are delivered.
     fn on_response(&mut self, now: Instant, delivered: u64) -> Action {
-        if self.kind == Kind::Browser {
-            self.browser.delivered(now, delivered);
+        while let Some(next) =
+            self.objects.get_mut(self.came.0).filter(|o| self.came.1 + o.bytes <= delivered)
+        {
+            next.came = Some(now);
+            self.came = (self.came.0 + 1, self.came.1 + next.bytes);
         }
         let response_end = self.pending.and_then(|p| p.response_end);
         let whole = response_end.is_some_and(|end| delivered >= end);
-        // The last stays pending, and later events, such as the FIN, must not add it again.
-        if let (Kind::Objects { more, .. }, true, Some(p)) = (self.kind, whole, self.pending)
-            && self.objects.len() <= more as usize
-        {
-            self.objects.push((p.exchange.response, p.exchange.at, now));
-        }
         let next = match self.pending {
             None => self.begin(now),
             Some(_) if whole => self.next(now),
@@ -325,6 +344,13 @@ impl App {
     /// `None` if no exchange is under way.
     pub(crate) fn request(&mut self) -> Option<u64> {
         let p = self.pending.as_mut()?;
+        let Exchange { at: asked, response, .. } = p.exchange;
+        let object = |bytes| Object { bytes, asked, came: None };
+        match self.kind {
+            Kind::Browser => self.objects.extend(self.browser.requested().map(object)),
+            kind if kind.has_objects() => self.objects.push(object(response)),
+            _ => {}
+        }
         self.written[End::Client] += p.exchange.request;
         p.request_end = Some(self.written[End::Client]);
         Some(p.exchange.request)
@@ -382,8 +408,9 @@ mod tests {
             app.on_response(now, sent);
         }
         assert_eq!((app.objects().len(), completions), (3, 1));
-        assert_eq!(app.objects().iter().map(|o| o.0).sum::<u64>(), sent);
-        assert!(app.objects().iter().all(|o| o.2 <= Instant::ZERO + Span::millis(6)));
+        assert_eq!(app.objects().iter().map(|o| o.bytes).sum::<u64>(), sent);
+        let last = Some(Instant::ZERO + Span::millis(6));
+        assert!(app.objects().iter().all(|o| o.came.is_some() && o.came <= last));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::id::{FLOW_CLOCKS, FlowId, LineId};
 use super::truth::{OneWay, Truth};
-use crate::app::{App, Kind as AppKind};
+use crate::app::{App, Kind as AppKind, Object};
 use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use crate::tcp::endpoint::{Endpoint, State};
@@ -153,13 +153,8 @@ impl Flow {
         self.sender
     }
 
-    /// How long each object of a browser took that is complete, from its request to its last byte.
-    pub fn object_times(&self) -> &[Span] {
-        self.app.object_times()
-    }
-
-    /// The complete objects of a connection that carries several ([`App::objects`]).
-    pub fn objects(&self) -> &[(u64, Instant, Instant)] {
+    /// The objects that its application requested ([`App::objects`]).
+    pub fn objects(&self) -> &[Object] {
         self.app.objects()
     }
 

@@ -183,6 +183,17 @@ impl Engine {
         self.sort_events();
     }
 
+    /// Runs on, without samples and events, until the first flow has every object that it has requested so far, or
+    /// until `end`.
+    pub fn complete_objects(&mut self, end: Instant) {
+        let asked = self.now();
+        let waits = move |e: &Self| e.flows[0].app.waits_for_object(asked) && !e.flows[0].is_broken();
+        if waits(self) {
+            (self.sampling, self.next_sample) = (Sampling::Off, Instant::NEVER);
+            self.advance(end, true, |e| !waits(e));
+        }
+    }
+
     /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all
     /// events in order of time, which is slower (docs/dev/engine.md, "Look-ahead").
     pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {

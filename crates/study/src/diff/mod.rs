@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct Side {
     /// Their number.
     pub runs: usize,
-    /// Runs in which a transfer of a given size did not complete.
+    /// Runs in which a transfer of a given size did not complete, or an object never came.
     pub unfinished: usize,
     /// The measure: median, lower and upper end of its 95 % interval; null if no run has a value.
     pub median: Option<[f64; 3]>,
@@ -44,7 +44,7 @@ pub struct Line {
     pub b_is: &'static str,
     /// What is worse, then what is better.
     pub why: Vec<String>,
-    /// What it is by: `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
+    /// What it is by: `objects_median_s`, `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
     pub measure: Option<&'static str>,
     /// Its rows in A.
     pub a: Option<Side>,
@@ -61,6 +61,7 @@ const fn key(by: Measure) -> &'static str {
     match by {
         Measure::Time10MB => "time_to_10mb_s",
         Measure::Completion => "completion_s",
+        Measure::ObjectMedian => "objects_median_s",
         _ => "goodput_mbps",
     }
 }

@@ -42,7 +42,7 @@ impl Is {
 pub struct Outcome {
     /// What B is.
     pub is: Is,
-    /// What it is by: the time to 10 MB, the time to completion, or goodput.
+    /// What it is by: the median time of an object, the time to 10 MB, the time to completion, or goodput.
     pub by: Measure,
     /// What is worse, then what is better: a word for a table, and a clause.
     pub why: Vec<(&'static str, String)>,
@@ -73,8 +73,7 @@ fn common(a: &Summary, b: &Summary) -> Vec<Row> {
 /// The rows without the runs in which only A never completes: that it loses little there is no merit.
 fn where_a_completes(rows: &[Row]) -> Vec<Row> {
     let never = |name: &str| -> BTreeSet<u32> {
-        let own = rows.iter().filter(|r| r.startup == name && r.size_bytes.is_some());
-        own.filter(|r| r.completion_s.is_none()).map(|r| r.run).collect()
+        rows.iter().filter(|r| r.startup == name && r.is_unfinished()).map(|r| r.run).collect()
     };
     let [a, b] = NAMES.map(never);
     rows.iter().filter(|r| !a.contains(&r.run) || b.contains(&r.run)).cloned().collect()
@@ -83,7 +82,9 @@ fn where_a_completes(rows: &[Row]) -> Vec<Row> {
 /// True if the runs of both have the same figures, run by run.
 fn same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| -> BTreeMap<u32, _> {
-        let of = |r: &&Row| (r.run, (Measure::ALL.map(|m| m.of(r)), r.class, r.caveats.clone()));
+        let of = |r: &&Row| {
+            (r.run, (Measure::ALL.map(|m| m.of(r)), r.objects.clone(), r.class, r.caveats.clone()))
+        };
         s.rows.iter().map(of).collect()
     };
     figures(a) == figures(b)
@@ -128,14 +129,18 @@ impl Outcome {
         for figure in costs.costs() {
             let price = own.and_then(|b| costs.price(b, figure));
             let Some(p) = price.filter(Price::outweighs) else { continue };
-            why.push(if figure == Figure::Of(Measure::StartupLost) {
-                let text =
-                    format!("loses more packets in {}, up to {} more", p.share(p.pays), number(p.most));
-                ("loses more", text)
-            } else {
-                let text =
-                    format!("waits longer in the queue in {}, up to {}", p.share(p.pays), delay(p.most));
-                ("longer queue", text)
+            let (runs, most) = (p.share(p.pays), number(p.most));
+            why.push(match figure {
+                Figure::Of(Measure::ObjectP95) => {
+                    ("longer tail", format!("takes up to {most} s longer at the 95th percentile in {runs}"))
+                }
+                Figure::Of(Measure::StartupLost) => {
+                    ("loses more", format!("loses more packets in {runs}, up to {most} more"))
+                }
+                _ => {
+                    let most = delay(p.most);
+                    ("longer queue", format!("waits longer in the queue in {runs}, up to {most}"))
+                }
             });
         }
         let worse = !why.is_empty();
@@ -164,8 +169,14 @@ impl Outcome {
 
     /// By intervals of each, where no run has the seed of another.
     fn apart(a: &Summary, b: &Summary, margin: f64) -> Self {
-        let sized = [a, b].iter().any(|s| s.rows.iter().any(|r| r.completion_s.is_some()));
-        let by = if sized { Measure::Completion } else { Measure::Goodput };
+        let any = |has: fn(&Row) -> bool| [a, b].iter().any(|s| s.rows.iter().any(|r| has(r)));
+        let by = if any(|r| r.objects.is_some()) {
+            Measure::ObjectMedian
+        } else if any(|r| r.completion_s.is_some()) {
+            Measure::Completion
+        } else {
+            Measure::Goodput
+        };
         let of = |s: &Summary, m: Measure| s.typical(m).map(|(middle, _)| middle);
         let order = |m: Measure, beyond: &dyn Fn(f64, f64) -> bool| {
             let (x, y) = of(a, m).zip(of(b, m))?;

@@ -66,6 +66,7 @@ struct Totals {
     uncertain: usize,
     /// On how many it does not complete where the baseline does.
     stalls: usize,
+    tail: Count,
     losses: Count,
     harm: Count,
     waits: Count,
@@ -89,6 +90,9 @@ impl Totals {
                 let price = d.price(s, figure).unwrap_or_default();
                 count.add(price.is_paid(), price.is_unseen());
             };
+            if d.by == Measure::ObjectMedian {
+                add(&mut t.tail, Figure::Of(Measure::ObjectP95));
+            }
             add(&mut t.losses, Figure::Of(Measure::StartupLost));
             add(&mut t.harm, Figure::OthersGot);
             add(&mut t.waits, Figure::Of(Measure::QueueDelay));
@@ -100,9 +104,10 @@ impl Totals {
         t
     }
 
-    /// Paths on which it is later, loses more or takes from others, or may.
-    const fn pays(&self) -> usize {
-        self.later + self.losses.is + self.losses.unseen + self.harm.is + self.harm.unseen
+    /// Paths on which it is later, at the 95th percentile too, loses more or takes from others, or may.
+    fn pays(&self) -> usize {
+        let of = |count: Count| count.is + count.unseen;
+        self.later + of(self.tail) + of(self.losses) + of(self.harm)
     }
 
     fn says(&self, of: usize, has_harm: bool) -> String {
@@ -114,7 +119,9 @@ impl Totals {
         clauses.extend(
             (self.uncertain > 0).then(|| format!("not certain to be either {}", on(self.uncertain, of))),
         );
+        let tail = self.tail != Count::default();
         let costs = [
+            tail.then(|| self.tail.says("takes longer at the 95th percentile", "its 95th percentile is", of)),
             Some(self.losses.says("loses more packets", "its losses are", of)),
             Some(self.waits.says("waits longer in the queue", "its wait in the queue is", of)),
             has_harm.then(|| self.harm.says("slows a CUBIC flow", "what it does to a CUBIC flow is", of)),

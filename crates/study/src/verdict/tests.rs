@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::decision::{Harm, Terms};
+use crate::record::Objects;
 use crate::sample::{rows, with};
 
 fn lossy(rows: Vec<Row>, lost: u64) -> Vec<Row> {
@@ -33,6 +34,67 @@ fn one_startup() {
         "search needs 7.40 s for 10 MB (one run, which may be chance): it leaves slow start with the link full, with a \
          window of 1.2 times the BDP."
     );
+}
+
+/// Runs of a browser with so many objects of this time, of which a last one may never come.
+fn browsers(startup: &str, time: f64, of_run: impl Fn(u32) -> (usize, bool)) -> Vec<Row> {
+    with(rows(startup, &[1.0; 12]), |r| {
+        let (n, stalls) = of_run(r.run);
+        let times = (0..n).map(|i| Some(time * (1.0 + i as f64 / 1000.0)));
+        r.objects = Some(Objects::new(times.chain(stalls.then_some(None)).collect()));
+        (r.size_bytes, r.completion_s) = (None, None);
+    })
+}
+
+/// Of a browser that stalls in 2 of 12 runs, the few objects that came first are no gain.
+#[test]
+fn a_browser_that_stalls_is_worse() {
+    let stalls = browsers("search", 0.169, |run| if run % 6 == 0 { (7, true) } else { (371, false) });
+    let all = [browsers("hystart", 0.656, |_| (371, false)), stalls].concat();
+    let d = Decision::new(&all, &Terms::default());
+    let [hystart, search] = [0, 1].map(|i| &d.standings[i]);
+    let time = d.against(&search.summary, Figure::Of(Measure::ObjectMedian)).expect("a difference");
+    assert_eq!((d.by, time.change, time.never), (Measure::ObjectMedian, Change::Worse, [2, 0]));
+    assert!(hystart.unbeaten && !search.unbeaten);
+    let said = verdict(&d);
+    assert!(
+        said.starts_with("hystart, Linux's default, needs 0.777 s for the median object and 0.887 s at the"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Keep hystart")
+            && said.ends_with("search does not complete every object in 2 of 12 runs."),
+        "{said}"
+    );
+}
+
+/// Runs are compared over the objects that both asked for: those that only the faster reaches are slower ones.
+#[test]
+fn the_same_objects_are_compared() {
+    let fast = browsers("search", 0.6, |_| (400, false));
+    let all = [browsers("hystart", 0.6, |_| (100, false)), fast].concat();
+    let d = Decision::new(&all, &Terms::default());
+    let search = &d.standings[1].summary;
+    let [median, tail] =
+        [Measure::ObjectMedian, Measure::ObjectP95].map(|m| d.against(search, Figure::Of(m)));
+    assert!([median, tail].iter().all(|x| x.is_some_and(|x| x.median.mid.abs() < 1e-9)));
+    let own = search.typical(Measure::ObjectMedian).expect("a median").0.mid;
+    assert!((own / 0.6 - 1.1995).abs() < 1e-6, "{own}");
+}
+
+#[test]
+fn slow_objects_are_a_price() {
+    let mut slow = browsers("search", 0.5, |_| (100, false));
+    for r in slow.iter_mut().filter(|r| r.run < 4) {
+        let mut times = r.objects.take().expect("objects").times_s;
+        times[90..].iter_mut().for_each(|t| *t = Some(3.0));
+        r.objects = Some(Objects::new(times));
+    }
+    let paid = said(&[browsers("hystart", 0.7, |_| (100, false)), slow].concat());
+    assert!(paid.contains("but takes longer at the 95th percentile in 4 of 12 runs, up to 2.23 s"), "{paid}");
+    let quick = browsers("search", 0.5, |_| (100, false));
+    let free = said(&[browsers("hystart", 0.7, |_| (100, false)), quick].concat());
+    assert!(free.contains("costs nothing in tail latency, losses and delay"), "{free}");
 }
 
 #[test]
