@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
   slowstart compare \"rate=50Mbit rtt=80ms queue=2bdp\" --startup search,hystart:detect=delay
   slowstart compare \"rate=10,50,200Mbit rtt=20..300ms/4 queue=1bdp\" --startup search,hystart
   slowstart compare lte --against cubic@-10s --top 5
+  slowstart compare lte --startup hystart,hystart@iw=20,hystart@pacing=on
   slowstart compare geo --all --baseline standard
   slowstart compare geo leo scenarios/paths --startup standard,search,bbr --out results
 

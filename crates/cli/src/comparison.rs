@@ -98,6 +98,7 @@ fn same_run(a: &Row, b: &Row) -> bool {
     let other = Row {
         startup: a.startup.clone(),
         params: a.params.clone(),
+        settings: a.settings.clone(),
         avoidance: a.avoidance.clone(),
         cost: a.cost,
         ..b.clone()

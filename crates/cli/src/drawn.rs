@@ -50,7 +50,7 @@ pub(crate) fn record(
     drawn: &Drawn,
     forms: Forms,
 ) -> Result<()> {
-    let name = drawn.label.replace([':', ',', '=', '/', ' '], "-");
+    let name = drawn.label.replace([':', ',', '=', '@', '/', ' '], "-");
     let trace = match engine.capture(study, drawn.job)? {
         Capture::Logs(logs) => {
             return logs

@@ -418,6 +418,7 @@ fn resumable(study: &Study, jobs: &[Job], rows: &[Row]) -> Result<()> {
         let contender = &study.contenders[job.contender];
         row.startup == contender.startup_name
             && row.params == contender.params
+            && row.settings == contender.settings()
             && row.run == job.run
             && row.seed == study.run_seed(job.run)
     };

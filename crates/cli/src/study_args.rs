@@ -86,12 +86,12 @@ impl<const RUNS: bool> FromArgMatches for KeyArgs<RUNS> {
     }
 }
 
-/// Splits a list in which commas separate startups and also the parameters of a startup: a piece of the form
-/// key=value belongs to the startup before it.
+/// Splits a list in which commas separate startups and also the parameters and settings of a startup: a piece of
+/// the form key=value belongs to the startup before it.
 pub(crate) fn startups(written: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for piece in written.iter().flat_map(|w| w.split(',')) {
-        let parameter = piece.contains('=') && !piece.contains(':');
+        let parameter = piece.split_once('=').is_some_and(|(key, _)| !key.contains([':', '@']));
         match all.last_mut().filter(|_| parameter) {
             Some(last) => {
                 last.push(',');
@@ -111,5 +111,8 @@ mod tests {
     fn a_comma_separates_startups_and_parameters() {
         let written = ["search:threshold=0.3,drain=off,hystart".to_string(), "standard".to_string()];
         assert_eq!(startups(&written), ["search:threshold=0.3,drain=off", "hystart", "standard"]);
+        let written = ["hystart,hystart@iw=20,pacing=on,search:drain=off@iw=4,standard".to_string()];
+        let settings = ["hystart", "hystart@iw=20,pacing=on", "search:drain=off@iw=4", "standard"];
+        assert_eq!(startups(&written), settings);
     }
 }

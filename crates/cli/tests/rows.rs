@@ -84,7 +84,7 @@ fn rows_samples_and_events_conform() {
     {
         let dir = folder(&format!("conform-{i}"));
         let out = dir.to_str().expect("UTF-8");
-        let common = ["--startup", "hystart,standard,bbr", "--runs", "2", "--json", "--out", out];
+        let common = ["--startup", "hystart,standard,bbr,bbr@iw=4", "--runs", "2", "--json", "--out", out];
         let printed = slowstart(&[&["compare"], args, &common].concat());
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
         assert_eq!(printed, read("results.jsonl"));

@@ -13,7 +13,7 @@ use crate::price::{Price, RARE};
 use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
-use crate::summary::{Measure, Summary, label_of, summarise};
+use crate::summary::{Measure, Summary, label_of_contender, summarise};
 use serde::Serialize;
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
@@ -59,7 +59,7 @@ impl Terms<'_> {
     /// startup.
     pub fn baseline_of(&self, study: &Study, engine: &str) -> Option<String> {
         let wanted = self.baseline.or_else(|| default_startup(engine));
-        let mut labels = study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params));
+        let mut labels = study.contenders.iter().map(label_of_contender);
         let first = labels.clone().next();
         labels.find(|l| Some(l.as_str()) == wanted).or(first)
     }
@@ -69,8 +69,7 @@ impl Terms<'_> {
     /// expected.
     pub fn check(&self, study: &Study) -> Result<(), String> {
         let Some(baseline) = self.baseline else { return Ok(()) };
-        let labels: Vec<String> =
-            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
+        let labels: Vec<String> = study.contenders.iter().map(label_of_contender).collect();
         if labels.iter().any(|l| l == baseline) {
             return Ok(());
         }

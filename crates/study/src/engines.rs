@@ -6,7 +6,7 @@
 
 use crate::record::Trace;
 use crate::run::{Job, Outcome, in_order};
-use crate::scenario::{Contender, Study, StudyError, StudyText};
+use crate::scenario::{Contender, Study, StudyError, StudyText, own_settings};
 use slowstart_sim::engine::Sampling;
 use std::fmt::Debug;
 use std::path::Path;
@@ -239,7 +239,10 @@ pub fn checked<E: Engine + ?Sized>(
     text.check_lengths()?;
     let given = [
         (Part::Profile, text.profile.is_some()),
-        (Part::Knobs, text.set.keys().any(|k| k != "ecn")),
+        (
+            Part::Knobs,
+            text.set.keys().any(|k| k != "ecn") || text.startups.iter().any(|s| own_settings(s).1.is_some()),
+        ),
         (Part::Ecn, text.set.contains_key("ecn")),
         (Part::Remember, text.remember.is_some()),
     ];
@@ -247,7 +250,15 @@ pub fn checked<E: Engine + ?Sized>(
     engine.require(&given)?;
     let with = text.avoidance.as_deref().unwrap_or("cubic");
     let names = if text.startups.is_empty() { engine.startups(with) } else { text.startups.clone() };
-    let contenders = names.iter().map(|s| engine.contender(s, with)).collect::<Result<Vec<_>, _>>()?;
+    let contender = |written: &String| {
+        let (startup, settings) = own_settings(written);
+        let mut contender = engine.contender(startup, with)?;
+        if let Some(settings) = settings {
+            contender.label = format!("{}@{settings}", contender.label);
+        }
+        Ok(contender)
+    };
+    let contenders = names.iter().map(contender).collect::<Result<Vec<_>, EngineError>>()?;
     let mut study = Study::of(text, contenders, root)?;
     engine.check(&study)?;
     study.profile_label = engine.stack(&study);

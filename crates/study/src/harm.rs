@@ -11,7 +11,7 @@ use crate::measured::SIMULATOR;
 use crate::record::Row;
 use crate::run::in_order;
 use crate::scenario::{Contender, Study};
-use crate::summary::{Measure, label_of};
+use crate::summary::{Measure, label_of_contender};
 use slowstart::registry::Algorithm;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app;
@@ -108,7 +108,7 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
         direction: Direction::Download,
         recorded: false,
         app: app::Kind::Bulk { size },
-        profile: study.profile,
+        profile: study.profile_of(c),
         extra_delay: Span::ZERO,
         remembered: None,
         impact_from: None,
@@ -133,7 +133,7 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
         let mut newcomer = flow(c, start, Some(size));
         newcomer.remembered = study.memory(&newcomer, seed);
         Harm {
-            label: label_of(&c.startup_name, &c.params),
+            label: label_of_contender(c),
             run,
             got_percent: 100.0 * got(Some(newcomer)) as f64 / alone.max(1) as f64,
         }

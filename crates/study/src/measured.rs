@@ -38,6 +38,8 @@ pub struct Identity {
     pub startup: String,
     /// The parameters of the startup; times are in seconds.
     pub params: BTreeMap<String, Param>,
+    /// Settings of the stack that the startup has besides those of `profile`.
+    pub settings: BTreeMap<String, String>,
     /// The avoidance's name, if one follows.
     pub avoidance: Option<String>,
     /// Size of the transfer, if it has one.
@@ -59,6 +61,7 @@ impl Identity {
             profile: study.profile_label.clone(),
             startup: contender.startup_name.clone(),
             params: contender.params.clone(),
+            settings: contender.settings(),
             avoidance: contender.avoidance_name.clone(),
             size_bytes: study.size,
             flow: 0,
@@ -297,6 +300,7 @@ impl Row {
             profile: identity.profile,
             startup: identity.startup,
             params: identity.params,
+            settings: identity.settings,
             avoidance: identity.avoidance,
             flow: identity.flow,
             run: identity.run,
@@ -395,6 +399,7 @@ mod tests {
             profile: "a stack".into(),
             startup: "search".into(),
             params: BTreeMap::new(),
+            settings: BTreeMap::new(),
             avoidance: None,
             size_bytes: Some(2_000_000),
             flow: 0,

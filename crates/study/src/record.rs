@@ -296,6 +296,9 @@ pub struct Row {
     pub startup: String,
     /// The parameters of the startup; times are in seconds.
     pub params: BTreeMap<String, Param>,
+    /// Settings of the stack that this startup has besides those of `profile`; absent if it has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// The avoidance's name; null for a controller that is a whole of its own.
     pub avoidance: Option<String>,
     /// Which flow of the run.

@@ -13,6 +13,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         profile: "linux-6.18".into(),
         startup: startup.into(),
         params: [].into(),
+        settings: [].into(),
         avoidance: Some("cubic".into()),
         flow: 0,
         run: run as u32,

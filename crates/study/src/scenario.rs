@@ -69,6 +69,17 @@ pub struct Contender {
     pub avoidance_name: Option<String>,
     /// The congestion avoidance that follows it.
     pub avoidance: AnyAvoidance,
+    /// Its own settings of the stack; `None` if it has those of the study.
+    pub stack: Option<Stack>,
+}
+
+/// Settings that a startup has besides those of its study, as `hystart@iw=20,pacing=on`.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The settings as written, by key.
+    pub settings: BTreeMap<String, String>,
+    /// The stack with all of them.
+    pub profile: Profile,
 }
 
 /// A flow beside the one studied.
@@ -255,8 +266,41 @@ impl Contender {
             avoidance_name: (!s.is_standalone()).then_some(avoidance_name),
             startup: s,
             avoidance: a,
+            stack: None,
         })
     }
+
+    /// Its own settings of the stack, as written.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        self.stack.as_ref().map(|s| s.settings.clone()).unwrap_or_default()
+    }
+}
+
+/// A startup as written, and after an `@` its own settings of the stack.
+pub fn own_settings(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('@') {
+        // The file of a library may have one in its name.
+        Some((file, rest)) if !text.starts_with(PLUGIN) || rest.contains('=') => (file, Some(rest)),
+        _ => (text, None),
+    }
+}
+
+/// Sets knobs of a stack.
+fn set_all<'a>(
+    key: &str,
+    profile: &mut Profile,
+    settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), StudyError> {
+    for (k, v) in settings {
+        profile.set(k, v).map_err(|expected| {
+            if let Some(expected) = expected {
+                return bad(&format!("{key} {k}"), v, expected);
+            }
+            let keys: Vec<&str> = Profile::KNOBS.iter().map(|k| k.name).collect();
+            named(key, k, &keys, format!("a knob: one of {}", keys.join(", ")))
+        })?;
+    }
+    Ok(())
 }
 
 /// Bytes such as `20MB`, `100kB`, `1500B`, `1GiB`.
@@ -362,6 +406,11 @@ fn time_text(t: Span) -> String {
 }
 
 impl Study {
+    /// The stack of a startup.
+    pub fn profile_of(&self, contender: &Contender) -> Profile {
+        contender.stack.as_ref().map_or(self.profile, |s| s.profile)
+    }
+
     /// True if its application is a bulk transfer over one connection.
     pub const fn is_one_bulk(&self) -> bool {
         matches!(self.app, app::Kind::Bulk { .. }) && self.connections == 1
@@ -393,13 +442,16 @@ impl Study {
         let with = text.avoidance.as_deref().unwrap_or("cubic");
         let all: Vec<String> = registry::all().map(|e| e.name.to_string()).collect();
         let wanted = if text.startups.is_empty() { &all } else { &text.startups };
-        let contenders =
-            wanted.iter().map(|s| Contender::read("startup", s, with)).collect::<Result<Vec<_>, _>>()?;
+        let contender = |written: &String| {
+            let startup = own_settings(written).0;
+            Ok(Contender { label: written.clone(), ..Contender::read("startup", startup, with)? })
+        };
+        let contenders = wanted.iter().map(contender).collect::<Result<Vec<_>, StudyError>>()?;
         Self::with_files(text, contenders, files)
     }
 
-    /// Checks everything but the startups and the avoidance, which an engine has read. Files it names are
-    /// relative to `root`.
+    /// Checks everything but the startups and the avoidance, which an engine has read: of a startup its own
+    /// settings of the stack, which its label has. Files it names are relative to `root`.
     pub fn of(
         text: &StudyText,
         contenders: Vec<Contender>,
@@ -408,7 +460,11 @@ impl Study {
         Self::with_files(text, contenders, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
     }
 
-    fn with_files(text: &StudyText, contenders: Vec<Contender>, files: &Files) -> Result<Self, StudyError> {
+    fn with_files(
+        text: &StudyText,
+        mut contenders: Vec<Contender>,
+        files: &Files,
+    ) -> Result<Self, StudyError> {
         let path = PathSpec::load_from(&text.path, files)?;
         let stack = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
         let mut profile = Profile::named(stack).ok_or_else(|| {
@@ -416,15 +472,22 @@ impl Study {
             named("profile", stack, &names, format!("one of {}", names.join(", ")))
         })?;
         let mut profile_label = stack.to_string();
+        set_all("set", &mut profile, text.set.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
         for (k, v) in &text.set {
-            profile.set(k, v).map_err(|expected| {
-                if let Some(expected) = expected {
-                    return bad(&format!("set {k}"), v, expected);
-                }
-                let keys: Vec<&str> = Profile::KNOBS.iter().map(|k| k.name).collect();
-                named("set", k, &keys, format!("a knob: one of {}", keys.join(", ")))
-            })?;
             profile_label = format!("{profile_label},{k}={v}");
+        }
+        for c in &mut contenders {
+            let Some(own) = own_settings(&c.label).1 else { continue };
+            let mut settings = BTreeMap::new();
+            for setting in own.split(',') {
+                let pair = setting.split_once('=').ok_or_else(|| {
+                    bad("startup", &c.label, "settings of the stack after @, as in hystart@iw=20,pacing=on")
+                })?;
+                settings.insert(pair.0.to_string(), pair.1.to_string());
+            }
+            let mut profile = profile;
+            set_all("startup", &mut profile, settings.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
+            c.stack = Some(Stack { settings, profile });
         }
         let size = text.size.as_deref().map(|s| bytes("size", s)).transpose()?;
         let duration = text.duration.as_deref().map(|d| time("duration", d)).transpose()?;

@@ -210,7 +210,7 @@ impl Study {
             app,
             startup: c.startup.clone(),
             avoidance: c.avoidance.clone(),
-            profile: self.profile,
+            profile: self.profile_of(c),
             extra_delay: Span::ZERO,
             remembered: None,
             recorded,

@@ -3,7 +3,7 @@
 use crate::decision::LOSS_MARGIN;
 use crate::price::RARE;
 use crate::record::{Class, Objects, Param, Row};
-use crate::scenario::params;
+use crate::scenario::{Contender, params};
 use crate::stats::{Median, median};
 use slowstart::registry;
 use std::collections::BTreeMap;
@@ -103,22 +103,28 @@ impl Measure {
     }
 }
 
-/// The runs of one startup with the same parameters.
+/// The runs of one startup with the same parameters and settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary<'a> {
-    /// Name and parameters of the startup: `search:drain=off,threshold=0.5`.
+    /// Name, parameters and settings of the startup: `search:drain=off,threshold=0.5@iw=20`.
     pub label: String,
     /// Its runs, at least one, in the order of the rows.
     pub rows: Vec<&'a Row>,
 }
 
-/// Returns the label of a startup: its name, and the parameters that differ from those in the registry.
+/// Returns the label of a startup: its name, the parameters that differ from those in the registry, and its own
+/// settings of the stack.
 pub fn label(row: &Row) -> String {
-    label_of(&row.startup, &row.params)
+    label_of(&row.startup, &row.params, &row.settings)
 }
 
-/// The same for a startup and its parameters.
-pub fn label_of(startup: &str, of: &BTreeMap<String, Param>) -> String {
+/// The same for a startup of a study.
+pub fn label_of_contender(c: &Contender) -> String {
+    label_of(&c.startup_name, &c.params, &c.settings())
+}
+
+/// The same for a startup, its parameters and its settings.
+pub fn label_of(startup: &str, of: &BTreeMap<String, Param>, settings: &BTreeMap<String, String>) -> String {
     let own = registry::named(startup).map(|e| params(&e.algorithm)).unwrap_or_default();
     let mut out = startup.to_string();
     let mut sign = ':';
@@ -130,14 +136,24 @@ pub fn label_of(startup: &str, of: &BTreeMap<String, Param>) -> String {
         done.expect("a String takes everything");
         sign = ',';
     }
+    sign = '@';
+    for (key, value) in settings {
+        write!(out, "{sign}{key}={value}").expect("a String takes everything");
+        sign = ',';
+    }
     out
 }
 
-/// `rows` by startup and parameters, in order of first appearance.
+/// True if two rows are of the same startup with the same parameters and settings.
+pub fn is_same_startup(a: &Row, b: &Row) -> bool {
+    (&a.startup, &a.params, &a.settings) == (&b.startup, &b.params, &b.settings)
+}
+
+/// `rows` by startup, parameters and settings, in order of first appearance.
 pub fn summarise(rows: &[Row]) -> Vec<Summary<'_>> {
     let mut out: Vec<Summary> = Vec::new();
     for row in rows {
-        match out.iter_mut().find(|s| s.rows[0].startup == row.startup && s.rows[0].params == row.params) {
+        match out.iter_mut().find(|s| is_same_startup(s.rows[0], row)) {
             Some(s) => s.rows.push(row),
             None => out.push(Summary { label: label(row), rows: vec![row] }),
         }
@@ -206,6 +222,8 @@ mod tests {
         rows[1].params.insert("drain".into(), Param::Word("off".into()));
         let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
         assert_eq!(labels, ["search", "search:drain=off,threshold=0.5"]);
+        rows[1].settings = [("iw".into(), "20".into()), ("pacing".into(), "on".into())].into();
+        assert_eq!(summarise(&rows)[1].label, "search:drain=off,threshold=0.5@iw=20,pacing=on");
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn place(arrays: &[Values], columns: &[usize], row: usize) -> u128 {
 /// The label of a startup, with its parameters as JSON.
 fn label(startup: &str, params: &str) -> String {
     let params: BTreeMap<String, Param> = serde_json::from_str(params).unwrap_or_default();
-    label_of(startup, &params)
+    label_of(startup, &params, &BTreeMap::new())
 }
 
 impl Baseline {

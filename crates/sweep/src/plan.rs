@@ -10,7 +10,7 @@ use slowstart_study::columns::{Column, Kind, columns};
 use slowstart_study::engines::{Engine, EngineError, Watched};
 use slowstart_study::record::{GOLDEN_ROWS, ROW_SCHEMA, Row};
 use slowstart_study::run::Job;
-use slowstart_study::scenario::{Study, StudyText};
+use slowstart_study::scenario::{Study, StudyText, own_settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range as Part;
 use std::path::{Path, PathBuf};
@@ -161,6 +161,11 @@ impl Plan {
         let given = table.remove("axes");
         let draws = table.remove("draws").map(|d| d.try_into::<DrawsText>().map_err(other)).transpose()?;
         let mut base: StudyText = table.try_into().map_err(other)?;
+        if let Some(startup) = base.startups.iter().find(|s| own_settings(s).1.is_some()) {
+            return Err(PlanError::Other(format!(
+                "startups: found {startup:?}, expected startups without settings of their own: they are an axis, as \"set.iw\" = \"10,20\""
+            )));
+        }
         let given: BTreeMap<String, toml::Value> =
             given.map(|a| a.try_into().map_err(other)).transpose()?.unwrap_or_default();
         let axes = given

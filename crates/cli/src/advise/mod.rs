@@ -28,7 +28,7 @@ use slowstart_study::harm;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Param, Row};
 use slowstart_study::scenario::{self, Study, StudyText};
-use slowstart_study::summary::{Measure, Summary, label, label_of};
+use slowstart_study::summary::{Measure, Summary, label, label_of_contender};
 use slowstart_study::verdict::{recommended, verdict};
 use slowstart_study::words::{bytes, list, number, signed, two_digits};
 use slowstart_trial::sequence::{Power, needed};
@@ -253,7 +253,7 @@ impl Advise {
         let model = Model { toml, size, runs: fitted.len() as u32 };
         let study = model.study(&names, None, &[])?;
         let rows = run(&study);
-        let base = label_of(&in_use.startup_name, &in_use.params);
+        let base = label_of_contender(&in_use);
         let alone = {
             let decision = Decision::new(&rows, &Terms { baseline: Some(&base), ..Terms::default() });
             decision.baseline().and_then(|s| s.summary.of_all_runs(decision.by)).map_or(0.0, |m| m.mid)

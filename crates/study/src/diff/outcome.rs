@@ -63,11 +63,16 @@ fn common(a: &Summary, b: &Summary) -> Vec<Row> {
     let numbers: BTreeMap<u64, u32> = seeds.zip(0..).collect();
     let of = |s: &Summary, name: &str| -> Vec<Row> {
         let own = s.rows.iter().filter_map(|r| Some((*r, *numbers.get(&r.seed)?)));
-        own.map(|(r, run)| Row { run, startup: name.into(), params: BTreeMap::new(), ..r.clone() }).collect()
+        own.map(|(r, run)| Row { run, startup: name.into(), ..nameless(r) }).collect()
     };
     let mut all = of(a, NAMES[0]);
     all.extend(of(b, NAMES[1]));
     all
+}
+
+/// A row without what is of its startup alone.
+fn nameless(r: &Row) -> Row {
+    Row { params: BTreeMap::new(), settings: BTreeMap::new(), ..r.clone() }
 }
 
 /// The rows without the runs in which only A never completes: that it loses little there is no merit.

@@ -211,7 +211,7 @@ keys! {
     engine: Option<String>, "engine" "ENGINE", default "sim",
         "What runs it: sim, quic:STACK or kernel (`slowstart list engines`)";
     startups: Vec<String>, "startup" "STARTUPS", default "all",
-        "Startups, as name or name:key=value,key=value, such as search,hystart:detect=delay (see `slowstart list startups`)";
+        "Startups, as name or name:key=value,key=value, such as search,hystart:detect=delay (see `slowstart list startups`); with settings of the stack of its own after an @, as hystart@iw=20,pacing=on";
     profile: Option<String>, "profile" "PROFILE", default "linux-6.18",
         "TCP stack at both ends (see `slowstart list profiles`)";
     set: BTreeMap<String, String>, "set" "KNOBS", default "",
