@@ -363,8 +363,7 @@ impl How {
         let view = self.view();
         let decision = Decision::new(rows, &self.terms(harm));
         let mut comparison = Comparison::new(&decision, &view);
-        comparison.harm_left_out =
-            harm.is_empty() && rows.iter().all(|r| r.engine == "sim" && r.others.is_none());
+        comparison.harm_left_out = harm.is_empty() && rows.iter().all(has_no_harm);
         print(&output::wrap(&printable(title), 2))?;
         print("")?;
         let (text, left_out) = comparison.render(&view, color, width);
@@ -410,6 +409,11 @@ pub(crate) fn print_legend(brief: &str, whole: impl FnOnce() -> Vec<String>) -> 
         return print(&output::wrap(brief, 2));
     }
     whole().iter().try_for_each(|line| print(&output::wrap(line, 2)))
+}
+
+/// True of a run whose harm could be measured by --harm: a bulk transfer over one connection, alone.
+pub(crate) fn has_no_harm(r: &Row) -> bool {
+    r.engine == "sim" && r.others.is_none() && r.objects.is_none() && r.connections.is_empty()
 }
 
 /// Fails if `rows` are not those of the first jobs.

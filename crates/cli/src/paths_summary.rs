@@ -2,6 +2,7 @@
 
 use crate::columns::{HARM_LEFT_OUT, never, notes, tone, unsure};
 use crate::comparison::View;
+use crate::how::has_no_harm;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use slowstart_study::decision::{Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role};
@@ -158,8 +159,7 @@ pub(crate) fn render(
              difference in points."
         ));
     }
-    let could =
-        |r: &PathResult| r.harm.is_empty() && r.rows.iter().all(|r| r.engine == "sim" && r.others.is_none());
+    let could = |r: &PathResult| r.harm.is_empty() && r.rows.iter().all(has_no_harm);
     if results.iter().all(could) {
         legend.push(HARM_LEFT_OUT.to_string());
     }

@@ -219,7 +219,10 @@ fn series<'a>(study: &Study, drawn: &[Drawn<'a>]) -> Vec<Series<'a>> {
     let start_s = Span(study.start().0).as_secs_f64();
     drawn
         .iter()
-        .map(|d| Series { label: d.label, row: d.row, samples: &d.trace.samples, start_s, mss })
+        .map(|d| {
+            let own = d.row.settings.get("mss").and_then(|m| m.parse().ok());
+            Series { label: d.label, row: d.row, samples: &d.trace.samples, start_s, mss: own.unwrap_or(mss) }
+        })
         .collect()
 }
 

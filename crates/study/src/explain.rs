@@ -1,7 +1,7 @@
 //! One run as a timeline in sentences: what the startup saw, what it did, why it left, and what that cost.
 
 use crate::limits::dropper;
-use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
+use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Objects, Row, Sample, Trace};
 use crate::summary::label;
 use crate::words::{bytes, number, rate};
 use slowstart::step::Exit;
@@ -27,6 +27,17 @@ pub struct Told<'a> {
     pub events: Vec<(f64, &'a EventRow)>,
     /// Payload of a full packet, bytes.
     pub mss: u64,
+}
+
+/// What became of the objects that the application asked for.
+fn told_objects(o: &Objects) -> String {
+    match o.median_s.zip(o.p95_s) {
+        Some((median, p95)) => {
+            let (median, p95) = (number(median), number(p95));
+            format!("Objects: {}, median {median} s, 95th percentile {p95} s.", plural(o.asked, "object"))
+        }
+        None => format!("Objects: {} of {} never came.", o.asked - o.complete, plural(o.asked, "object")),
+    }
 }
 
 impl<'a> Told<'a> {
@@ -259,7 +270,9 @@ impl<'a> Told<'a> {
     pub fn costs(&self) -> Vec<String> {
         let row = self.row;
         let mut all = Vec::new();
-        if let (Some(size), Some(took)) = (row.size_bytes, row.completion_s) {
+        if let Some(o) = &row.objects {
+            all.push(told_objects(o));
+        } else if let (Some(size), Some(took)) = (row.size_bytes, row.completion_s) {
             // Payload in a full segment: the rest of a packet is headers.
             let least =
                 size as f64 * 8.0 / row.rate_bps.max(1) as f64 * self.overhead() + 1.5 * row.base_rtt_s;
@@ -448,6 +461,25 @@ mod tests {
         let lost = row.startup_lost_packets.expect("observed");
         assert!(lost > 1);
         assert!(text.contains(&format!("Loss: {} packets dropped", number(lost as f64))), "{text}");
+    }
+
+    /// The time of bursts has the pause of their user in it: what came, and how soon, is told instead.
+    #[test]
+    fn objects_are_told_instead_of_the_time_of_pauses() {
+        let text = StudyText {
+            path: "rate=20Mbit rtt=40ms queue=1bdp".into(),
+            startups: vec!["hystart".into()],
+            app: Some("1MB,9s,1MB,9s,1MB".into()),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).expect("a study");
+        let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, true);
+        let told = Told::new(&outcome.row, &outcome.trace, 0.0, u64::from(study.profile.mss)).costs();
+        let objects = outcome.row.objects.expect("bursts");
+        let [median, p95] = [objects.median_s, objects.p95_s].map(|t| number(t.expect("all came")));
+        assert_eq!(told[0], format!("Objects: 3 objects, median {median} s, 95th percentile {p95} s."));
+        let lacks = Objects::new(vec![Some(0.5), None, None]);
+        assert_eq!(told_objects(&lacks), "Objects: 2 of 3 objects never came.");
     }
 
     #[test]
