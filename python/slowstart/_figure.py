@@ -42,13 +42,14 @@ def figure(
     except ModuleNotFoundError as e:
         raise ModuleNotFoundError("matplotlib is not installed: pip install matplotlib") from e
     columns = set(result.samples.column_names) & set(_OVER_TIME)
-    if of not in _FIGURES and of not in columns:
-        known = ", ".join([*_FIGURES, *sorted(columns)])
+    figures = set(result.intervals.to_dict()["figure"])
+    if of not in figures and of not in columns:
+        known = ", ".join([*(f for f in _FIGURES if f in figures), *sorted(columns)])
         raise ValueError(f"of: found {of!r}, expected one of {known}")
     # Without pyplot: nothing is kept after the figure, and no window opens.
     drawn = Figure(figsize=(width, 2.4), layout="constrained")
     axes = drawn.subplots()
-    if of in _FIGURES:
+    if of in figures:
         _intervals(axes, result, of)
     else:
         _over_time(axes, result, of)

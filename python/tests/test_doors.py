@@ -155,7 +155,7 @@ def test_a_figure_in_one_call(tmp_path, of, name):
         assert written == (tmp_path / f"again-{name}").read_bytes()
     else:
         assert written.startswith(b"%PDF") and b"/FontFile2" in written
-    with pytest.raises(ValueError, match="of: found 'speed', expected one of objects_median_s"):
+    with pytest.raises(ValueError, match="of: found 'speed', expected one of time_to_10mb_s"):
         slowstart.figure(result, "speed")
 
 

@@ -96,12 +96,16 @@ pub fn difference_columns() -> Vec<Column> {
     ]
 }
 
-/// The figures of each startup, in the order of the decision.
+/// The figures of each startup, in the order of the decision: those of objects, or those of a transfer.
 pub fn intervals(d: &Decision) -> Vec<Interval> {
     let mut all = Vec::new();
     for s in d.standings.iter().map(|s| &s.summary) {
+        let has_objects = s.rows.iter().any(|r| r.objects.is_some());
         for (figure, name, _) in FIGURES {
             let Figure::Of(measure) = figure else { continue };
+            if measure.is_time() && measure.is_of_objects() != has_objects {
+                continue;
+            }
             let typical = s.typical(measure);
             let middle = typical.map(|(m, _)| m);
             all.push(Interval {
@@ -167,6 +171,7 @@ mod tests {
         all.extend(rows("search", &halves));
         all.extend(with(rows("standard", &times), |r| r.time_to_bytes_s.clear()));
         let d = Decision::new(&all, &Terms { baseline: Some("hystart"), ..Terms::default() });
+        assert!(intervals(&d).iter().all(|i| !i.figure.starts_with("objects_")), "a transfer has none");
         let interval = |startup: &str| {
             let all = intervals(&d);
             let own = all.into_iter().find(|i| i.startup == startup && i.figure == "time_to_10mb_s");

@@ -71,9 +71,7 @@ impl Measure {
     /// The values of two runs of one path, over what both have of it: of objects, those that both asked for.
     pub fn of_pair(self, a: &Row, b: &Row) -> (Option<f64>, Option<f64>) {
         match (self, &a.objects, &b.objects) {
-            (Self::ObjectMedian | Self::ObjectP95, Some(x), Some(y))
-                if !x.is_unfinished() && !y.is_unfinished() =>
-            {
+            (_, Some(x), Some(y)) if self.is_of_objects() && !x.is_unfinished() && !y.is_unfinished() => {
                 let both = x.times_s.len().min(y.times_s.len());
                 let of = |all: &Objects| {
                     let all = all.first(both);
@@ -85,12 +83,14 @@ impl Measure {
         }
     }
 
+    /// True if it is of the objects that an application asked for.
+    pub const fn is_of_objects(self) -> bool {
+        matches!(self, Self::ObjectMedian | Self::ObjectP95)
+    }
+
     /// True if a run without a value is one that never got there, rather than one that was not observed.
     pub const fn is_time(self) -> bool {
-        matches!(
-            self,
-            Self::Time1MB | Self::Time10MB | Self::Completion | Self::ObjectMedian | Self::ObjectP95
-        )
+        self.is_of_objects() || matches!(self, Self::Time1MB | Self::Time10MB | Self::Completion)
     }
 
     /// Whether less is better; `None` if neither is.
