@@ -98,7 +98,8 @@ impl Patched {
     }
 
     /// Tells it of an event of the object. It is asked until slow start ends, or a timeout or a spurious loss: the kernel's
-    /// own then has seen acknowledgements for which no object is called.
+    /// own then has seen acknowledgements for which no object is called. After an idle time the object, as the Rust code,
+    /// takes the RTT of the handshake into its minimum, which the kernel does not.
     pub(crate) fn take(&mut self, f: &Facts) {
         let now = f.now_ns / 1000;
         match f.kind {
@@ -132,7 +133,7 @@ impl Patched {
                     self.flows.remove(&f.sk);
                 }
             }
-            Kind::Loss | Kind::Timeout | Kind::Undo | Kind::End => {
+            Kind::Loss | Kind::Timeout | Kind::Undo | Kind::Idle | Kind::End => {
                 self.flows.remove(&f.sk);
             }
             _ => {}
