@@ -104,6 +104,19 @@ pub(crate) fn claim(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Takes the lock of a folder that others may write results to; `None` on a file system without locks.
+pub(crate) fn lock(dir: &Path) -> Result<Option<Lock>> {
+    let files = slowstart_files::Folder::open(dir).with_context(|| format!("--out {}", dir.display()))?;
+    match files.lock(LOCK, RELEASE) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held(by)) => {
+            let by = by.map_or_else(String::new, |n| format!(", process {n}"));
+            bail!("--out {}: another slowstart is writing there{by}", dir.display())
+        }
+        Err(LockError::Io(_)) => Ok(None),
+    }
+}
+
 /// A folder of results, locked against other processes.
 pub(crate) struct Folder {
     dir: PathBuf,
@@ -131,8 +144,7 @@ impl Folder {
     /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only.
     /// Fails if the folder holds anything else; with `force`, what slowstart writes there is replaced.
     pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
-        let files =
-            slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
+        slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
         let mark = || write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?));
         // The marker comes first, so that a process killed here leaves a folder that is known to be ours.
         if !force && Self::is_fresh(dir, contents)? {
@@ -147,15 +159,7 @@ impl Folder {
             fs::remove_file(&file).with_context(named)?;
         }
         let rows = slowstart_files::append(&file).with_context(named)?;
-        let lock = match files.lock(LOCK, RELEASE) {
-            Ok(lock) => Some(lock),
-            Err(LockError::Held(by)) => {
-                let by = by.map_or_else(String::new, |n| format!(", process {n}"));
-                bail!("--out {}: another slowstart is writing there{by}", dir.display())
-            }
-            // A file system without locks is not refused.
-            Err(LockError::Io(_)) => None,
-        };
+        let lock = lock(dir)?;
         // Not before the lock: another process may be writing there.
         if force {
             rows.set_len(0).with_context(named)?;

@@ -51,6 +51,8 @@ mod table;
 #[cfg(feature = "kernel")]
 mod trial;
 #[cfg(feature = "kernel")]
+mod trial_folder;
+#[cfg(feature = "kernel")]
 mod trial_output;
 mod usage;
 mod validate;

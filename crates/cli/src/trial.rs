@@ -2,13 +2,17 @@
 
 use crate::output::{color, note, print};
 use crate::replay::warn;
-use crate::trial_output::{TrialFolder, metrics, table, unix_s};
+use crate::trial_folder::{self, TrialFolder};
+use crate::trial_output::{metrics, table, unix_s};
 use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 use slowstart_linux::{Capability, KernelError, RunningTrial, TrialRecord, TrialSpec, drop_privileges};
+use slowstart_trial::kept::{Fixed, Kept};
+use slowstart_trial::page::gap_text;
 use slowstart_trial::plan::seed_of_server;
+use slowstart_trial::statistics::PlannedTrial;
 use slowstart_trial::{
     Analysis, Arm, Guard, Measure, Plan, Stratify, Trial, TrialCounts, TrialResult, TrialServer,
 };
@@ -28,7 +32,9 @@ use std::time::{Duration, Instant};
 /// cgroup is assigned to an arm at random, when it is established. The first arm
 /// is the control. Connections whose program asks for a congestion control are
 /// left alone. You may look at the result as often as you like (docs/guide/trial.md).
-/// When the trial ends, in any way, new connections use what they used before.
+/// When the trial ends, in any way, new connections use what they used before. With
+/// the --out of a trial that was ended or killed, as by a restart of the machine, and
+/// its plan, that trial goes on; its result states the gap.
 ///
 /// Examples:
 ///   slowstart kernel trial --cgroup /sys/fs/cgroup/system.slice/nginx.service \
@@ -84,10 +90,10 @@ pub(crate) struct TrialArgs {
     /// Time between two results printed while the trial runs
     #[arg(long, value_name = "TIME", default_value = "60s")]
     every: String,
-    /// Seed of the assignment [default: random, printed at the start]
+    /// Seed of the assignment [default: that of the trial that goes on, or random; printed at the start]
     #[arg(long)]
     seed: Option<u64>,
-    /// Write a row for each connection, the result and a report page to this folder
+    /// Write a row for each connection, the result and a report page to this folder, or go on with its trial
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print each result as a JSON object on one line
@@ -161,15 +167,13 @@ fn this_server() -> TrialServer {
 }
 
 impl Request {
-    /// Returns what is written of the result after this time.
-    fn result<'a>(
-        &'a self,
-        analysis: &'a Analysis,
-        counts: &'a TrialCounts,
-        seconds: f64,
-    ) -> TrialResult<'a> {
-        let (seed, server) = (self.plan.seed(), &self.on);
-        TrialResult { seed, server, seconds, counts, rows_missing: None, analysis }
+    /// What does not change while the trial lasts, however often it is started.
+    fn fixed(&self, args: &TrialArgs) -> Fixed {
+        let guards = self.guards.iter().map(ToString::to_string).collect();
+        let (by_rtt, sticky) = (self.stratify.rtt, args.sticky.is_some());
+        let plan = PlannedTrial::new(&self.plan, self.measure, guards, by_rtt, sticky);
+        let aa_ns = self.aa.map(|d| d.as_nanos() as u64);
+        Fixed::new(&args.cgroup.display().to_string(), plan, self.stratify, aa_ns, self.plan.seed())
     }
 
     /// What the trial does to connections that no arm has the control of today.
@@ -204,9 +208,10 @@ impl TrialArgs {
         Ok(self)
     }
 
-    fn request(&self) -> Result<Request> {
+    /// `kept_seed` is that of a trial that goes on.
+    fn request(&self, kept_seed: Option<u64>) -> Result<Request> {
         let arms = self.arms.iter().map(|a| Arm::parse(a)).collect::<Result<Vec<_>, _>>().context("--arm")?;
-        let seed = self.seed.map_or_else(random_seed, Ok)?;
+        let seed = self.seed.or(kept_seed).map_or_else(random_seed, Ok)?;
         let measure = self.measure.as_deref().unwrap_or("time-last");
         let measure = Measure::named(measure).with_context(|| {
             let known = Measure::ALL.map(Measure::name).join(", ");
@@ -240,19 +245,64 @@ impl TrialArgs {
     }
 
     fn conduct(&self) -> Result<()> {
-        let request = self.request()?;
+        let out = self.out.as_deref().filter(|_| !self.dry_run);
+        let before = out.map(trial_folder::kept).transpose()?.flatten();
+        let mut request = self.request(before.as_ref().map(|k| k.fixed.seed))?;
         let listener =
             self.prometheus.map(|a| TcpListener::bind(a).with_context(|| a.to_string())).transpose()?;
-        let folder =
-            if self.dry_run { None } else { self.out.as_deref().map(TrialFolder::create).transpose()? };
+        let new = || {
+            let Request { plan, measure, stratify, guards, .. } = &request;
+            Trial::new(plan.clone(), *measure, *stratify, guards.clone(), self.sticky.is_some())
+        };
+        let (a_a, mut trial) = (new(), new());
+        let (fixed, kernel) = (request.fixed(self), request.on.kernel.clone());
+        let goes_on = before.is_some();
+        let mut kept = match before {
+            Some(kept) => kept,
+            None => Kept::new(
+                fixed.clone(),
+                format!("{:016x}", random_seed()?),
+                request.on.began_unix_s,
+                kernel.clone(),
+            ),
+        };
+        let folder = match out {
+            Some(dir) if goes_on => {
+                let mut connection = 0;
+                let each = |outcome, of_a_a: bool| {
+                    // An A/A phase that was cut begins again.
+                    if !of_a_a {
+                        trial.put(connection, outcome, true);
+                        connection += 1;
+                    }
+                };
+                let now = (request.on.began_unix_s, kernel);
+                Some(TrialFolder::resume(dir, &mut kept, (&fixed, &request.plan), now, each)?)
+            }
+            Some(dir) => Some(TrialFolder::create(dir, &kept)?),
+            None => None,
+        };
+        request.on.began_unix_s = kept.began_unix_s;
+        let salted = self.sticky.is_some() || request.stratify.prefix;
+        let salt = folder.as_ref().filter(|_| salted).map(TrialFolder::salt).transpose()?.flatten();
         signals::catch()?;
-        let running = RunningTrial::start(&TrialSpec {
+        let mut running = RunningTrial::start(&TrialSpec {
             cgroup: &self.cgroup,
             plan: &request.plan,
             sticky: self.sticky.is_some(),
-            a_a: request.aa.is_some(),
+            a_a: !kept.past_a_a,
             dry: self.dry_run,
+            salt,
         })?;
+        for (arm, why) in kept.ended_by.iter().enumerate() {
+            if let Some(why) = why {
+                trial.end(arm, why);
+                running.end_arm(arm)?;
+            }
+        }
+        if let Some(folder) = folder.as_ref().filter(|_| salted && salt.is_none()) {
+            folder.keep_salt(&running.salt())?;
+        }
         for other in running.others() {
             warn(&format!(
                 "{other} sees the same connections; a control that it sets counts as their program's choice"
@@ -272,6 +322,12 @@ impl TrialArgs {
         if self.dry_run {
             return dry_run(&running, &request);
         }
+        if let (Some(gap), Some(dir)) = (kept.gaps.last(), out) {
+            let names: Vec<&str> = request.plan.arms().iter().map(|a| a.name.as_str()).collect();
+            let n = trial.outcomes().len();
+            let text = gap_text(gap, &names);
+            note(&format!("{}: the trial goes on with {n} connections from before; {text}", dir.display()));
+        }
         let shown: Vec<String> =
             request.plan.arms().iter().map(|a| format!("{} {}", a.name, a.share)).collect();
         note(&format!(
@@ -280,18 +336,15 @@ impl TrialArgs {
             shown.join(", "),
             request.plan.seed()
         ));
-        let new = || {
-            let Request { plan, measure, stratify, guards, .. } = &request;
-            Trial::new(plan.clone(), *measure, *stratify, guards.clone(), self.sticky.is_some())
-        };
-        let state = State { a_a: new(), trial: new(), folder };
+        let closed = vec![0; kept.open.len()];
+        let state = State { a_a, trial, folder, closed };
         let reader = Reader::start(&running)?;
         let metrics = Arc::new(Mutex::new(String::new()));
         if let Some(listener) = listener {
             let text = Arc::clone(&metrics);
             prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
         }
-        let run = format!("{:016x}", random_seed()?);
+        let (counts_before, seconds_before) = (kept.counts.clone(), kept.seconds);
         Conductor {
             args: self,
             request: &request,
@@ -299,7 +352,9 @@ impl TrialArgs {
             reader,
             state,
             metrics,
-            run,
+            kept,
+            counts_before,
+            seconds_before,
             unread: None,
             trouble: String::new(),
         }
@@ -323,11 +378,22 @@ fn dry_run(running: &RunningTrial, request: &Request) -> Result<()> {
     print(&format!("  {} with a control chosen by the program, left alone", counts.own_choice))
 }
 
+/// How a phase of a trial ended.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Ending {
+    /// Its time is over, or no arm but the control is left.
+    Over,
+    /// A signal, or an error: it may go on later.
+    Stopped,
+}
+
 /// What the records are added to.
 struct State {
     a_a: Trial,
     trial: Trial,
     folder: Option<TrialFolder>,
+    /// Connections of each arm that were closed since this start.
+    closed: Vec<u64>,
 }
 
 impl State {
@@ -338,6 +404,7 @@ impl State {
             return;
         }
         trial.put(r.connection, r.outcome.clone(), r.closed);
+        self.closed[r.outcome.arm] += u64::from(r.closed);
         if let Some(folder) = self.folder.as_mut().filter(|_| r.closed) {
             folder.write(trial.plan(), &r.outcome, r.a_a, true);
         }
@@ -392,8 +459,11 @@ struct Conductor<'a> {
     state: State,
     /// The text for Prometheus.
     metrics: Arc<Mutex<String>>,
-    /// Identifies this trial in a fleet.
-    run: String,
+    /// What it needs to go on after a restart.
+    kept: Kept,
+    /// What became of connections, and how long it had run, before this start.
+    counts_before: TrialCounts,
+    seconds_before: f64,
     /// Why nobody reads standard output any more.
     unread: Option<anyhow::Error>,
     /// What could not be done meanwhile, as it was last said.
@@ -408,31 +478,75 @@ impl Conductor<'_> {
         let ran = self.run(&mut began);
         let read = self.reader.end();
         self.take_records();
-        let seconds = began.map_or(0.0, |begin| (signals::now() - begin).as_secs_f64());
+        let seconds = self.seconds_since(began);
         if began.is_some() {
             self.show(seconds);
         }
         let (analysis, counts) = self.analyse()?;
-        let state = &mut self.state;
-        let written = state.folder.take().map_or(Ok(()), |mut folder| {
-            for outcome in state.trial.open() {
-                folder.write(state.trial.plan(), outcome, false, false);
+        self.update(seconds, &counts);
+        self.kept.over = began.is_some() && matches!(ran, Ok(Ending::Over)) && read.is_ok();
+        self.kept.ended = true;
+        let written = self.state.folder.take().map_or(Ok(()), |mut folder| {
+            for outcome in self.state.trial.open() {
+                folder.write(self.state.trial.plan(), outcome, false, false);
             }
-            folder.finish(&self.request.result(&analysis, &counts, seconds))
+            self.kept.rows_missing = folder.rows_missing();
+            folder.finish(&self.result(&analysis, &counts, seconds), &self.kept)
         });
+        let ran = ran.map(|_| ());
         ran.and(read).and(written).and(self.unread.map_or(Ok(()), Err))
     }
 
+    /// Returns how long the trial has run, in seconds. `began` is when its second phase began in this start.
+    fn seconds_since(&self, began: Option<Instant>) -> f64 {
+        self.seconds_before + began.map_or(0.0, |begin| (signals::now() - begin).as_secs_f64())
+    }
+
+    /// Returns what is written of the result after this time.
+    fn result<'a>(
+        &'a self,
+        analysis: &'a Analysis,
+        counts: &'a TrialCounts,
+        seconds: f64,
+    ) -> TrialResult<'a> {
+        let (seed, server, gaps) = (self.request.plan.seed(), &self.request.on, &self.kept.gaps);
+        TrialResult { seed, server, seconds, gaps, counts, rows_missing: None, analysis }
+    }
+
+    /// Brings what is kept up to date.
+    fn update(&mut self, seconds: f64, counts: &TrialCounts) {
+        let kept = &mut self.kept;
+        (kept.seconds, kept.last_unix_s, kept.counts) = (seconds, unix_s() as u64, counts.clone());
+        let ended = self.state.trial.ended().iter();
+        kept.ended_by = ended.map(|e| e.as_ref().map(|e| e.guard.clone())).collect();
+        let assigned =
+            counts.assigned.iter().zip(&self.counts_before.assigned).map(|(all, before)| all - before);
+        kept.open = assigned.zip(&self.state.closed).map(|(n, closed)| n.saturating_sub(*closed)).collect();
+    }
+
+    /// Writes what the trial needs to go on after a restart.
+    fn keep(&mut self, seconds: f64, counts: &TrialCounts) {
+        self.update(seconds, counts);
+        let Some(folder) = &self.state.folder else { return };
+        self.kept.rows_missing = folder.rows_missing();
+        if let Err(e) = folder.keep(&self.kept) {
+            warn(&format!("{e:#}; the trial goes on"));
+        }
+    }
+
     /// Runs both phases; `began` becomes the time when the second begins.
-    fn run(&mut self, began: &mut Option<Instant>) -> Result<()> {
-        if let Some(length) = self.request.aa {
-            if !self.run_until(Some(signals::now() + length), None)? {
+    fn run(&mut self, began: &mut Option<Instant>) -> Result<Ending> {
+        if let Some(length) = self.request.aa.filter(|_| !self.kept.past_a_a) {
+            if self.run_until(Some(signals::now() + length), None)? == Ending::Stopped {
                 bail!("ended during the A/A phase");
             }
             self.end_a_a()?;
+            self.kept.past_a_a = true;
         }
         let begin = *began.insert(signals::now());
-        self.run_until(self.request.duration.map(|d| begin + d), Some(begin)).map(|_| ())
+        let left =
+            self.request.duration.map(|d| d.saturating_sub(Duration::from_secs_f64(self.seconds_before)));
+        self.run_until(left.map(|d| begin + d), Some(begin))
     }
 
     /// Says what could not be done; the trial goes on.
@@ -451,23 +565,23 @@ impl Conductor<'_> {
         }
     }
 
-    /// Takes records until this time, a signal or the end of every arm; returns true if the time was reached.
-    /// After `begin` it checks guardrails and prints results.
-    fn run_until(&mut self, until: Option<Instant>, begin: Option<Instant>) -> Result<bool> {
+    /// Takes records until this time, a signal or the end of every arm. After `begin` it checks guardrails and
+    /// prints results.
+    fn run_until(&mut self, until: Option<Instant>, begin: Option<Instant>) -> Result<Ending> {
         let mut next_check = signals::now() + CHECK;
         let mut next_shown = signals::now() + self.request.every;
         loop {
             self.take_records();
             let now = signals::now();
             if signals::caught() {
-                return Ok(false);
+                return Ok(Ending::Stopped);
             }
             if self.reader.failed() {
                 // Its error ends the trial.
-                return Ok(false);
+                return Ok(Ending::Stopped);
             }
             if until.is_some_and(|u| now >= u) {
-                return Ok(true);
+                return Ok(Ending::Over);
             }
             if now >= next_check {
                 next_check = now + CHECK;
@@ -479,14 +593,23 @@ impl Conductor<'_> {
                     }
                     Err(e) => self.say(&e.into()),
                 }
-                if begin.is_some() && self.end_harmful()? {
-                    note("every arm but the control was ended");
-                    return Ok(false);
+                if begin.is_some() {
+                    let ended = self.state.trial.ended().iter().flatten().count();
+                    let all = self.end_harmful()?;
+                    if self.state.trial.ended().iter().flatten().count() > ended {
+                        // An arm that was ended stays so, whatever happens.
+                        let counts = self.counts()?;
+                        self.keep(self.seconds_since(begin), &counts);
+                    }
+                    if all {
+                        note("every arm but the control was ended");
+                        return Ok(Ending::Over);
+                    }
                 }
             }
             if let Some(begin) = begin.filter(|_| now >= next_shown) {
                 next_shown = now + self.request.every;
-                self.show((now - begin).as_secs_f64());
+                self.show(self.seconds_since(Some(begin)));
             }
             std::thread::sleep(POLL);
         }
@@ -527,7 +650,7 @@ impl Conductor<'_> {
         let counts: Vec<String> =
             analysis.arms.iter().map(|a| format!("{} {}", a.connections, a.name)).collect();
         if !self.state.a_a.is_a_a() {
-            let table = table(&analysis, &self.running.counts()?, false);
+            let table = table(&analysis, &self.kept.gaps, &self.running.counts()?, false);
             bail!(
                 "the A/A phase failed: arms that use the same control differ or have not received their shares. Nothing was \
                  changed but the control of connections in the trial, which was that of the first arm.\n{table}"
@@ -539,9 +662,14 @@ impl Conductor<'_> {
         Ok(self.running.end_a_a()?)
     }
 
+    /// Returns what became of the connections, before this start too.
+    fn counts(&self) -> Result<TrialCounts> {
+        Ok(self.counts_before.plus(&self.running.counts()?))
+    }
+
     /// Returns the result so far, and makes it that of Prometheus.
     fn analyse(&mut self) -> Result<(Analysis, TrialCounts)> {
-        let counts = self.running.counts()?;
+        let counts = self.counts()?;
         self.state.trial.set_lost(counts.lost_records);
         let analysis = self.state.trial.analyse();
         *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&analysis, &counts);
@@ -569,16 +697,20 @@ impl Conductor<'_> {
         if let Some(folder) = &self.state.folder {
             let release = self.request.on.kernel.as_deref().unwrap_or_default();
             let (trial, lost) = (&self.state.trial, counts.lost_records);
-            let statistics = trial.statistics(&self.run, release, seconds, lost);
+            let statistics = trial.statistics(&self.kept.run, release, seconds, lost);
             if let Err(e) = folder.put_statistics(&statistics) {
                 warn(&format!("{e:#}; the trial goes on"));
             }
         }
+        self.keep(seconds, &counts);
         if self.args.json {
-            let result = self.request.result(&analysis, &counts, seconds);
+            let result = self.result(&analysis, &counts, seconds);
             return Ok(serde_json::to_string(&result)?);
         }
         let all: u64 = analysis.arms.iter().map(|a| a.connections).sum();
-        Ok(format!("after {seconds:.0} s, {all} connections:\n{}", table(&analysis, &counts, color())))
+        Ok(format!(
+            "after {seconds:.0} s, {all} connections:\n{}",
+            table(&analysis, &self.kept.gaps, &counts, color())
+        ))
     }
 }

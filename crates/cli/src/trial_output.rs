@@ -1,18 +1,10 @@
-//! The result of a trial: a table of at most 80 columns, counters for Prometheus, a JSON object, a folder.
+//! The result of a trial: a table of at most 80 columns, and counters for Prometheus.
 
-use crate::folder::{claim, write_whole};
 use crate::prometheus::{self, label};
-use crate::replay::warn;
 use crate::table::{Align, Table};
-use anyhow::{Context, Result};
-use slowstart_trial::page::{effect_text, unit, value_text};
-use slowstart_trial::{
-    Analysis, ConnectionRow, Measure, Outcome, Plan, Statistics, TrialCounts, TrialResult, page,
-};
+use slowstart_trial::page::{effect_text, gap_text, unit, value_text};
+use slowstart_trial::{Analysis, Gap, Measure, TrialCounts};
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Columns of the table.
@@ -29,7 +21,7 @@ fn lines(title: &str, rows: Vec<Vec<crate::table::Cell>>, headers: &[&str], colo
 }
 
 /// The table of arms, the strata, and what follows from them.
-pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
+pub(crate) fn table(a: &Analysis, gaps: &[Gap], counts: &TrialCounts, color: bool) -> String {
     let control = a.arms[0].name.as_str();
     let effect = |arm: &str, measure: Measure| {
         let found = a
@@ -62,6 +54,10 @@ pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
         text += &lines("\n", rows.collect(), &["stratum", "arm", "units", &against], color);
     }
     let _ = writeln!(text, "\n{}", a.verdict);
+    let names: Vec<&str> = a.arms.iter().map(|arm| arm.name.as_str()).collect();
+    for gap in gaps {
+        let _ = writeln!(text, "{}", gap_text(gap, &names));
+    }
     for arm in a.arms.iter().filter(|arm| arm.without_value > 0) {
         let (n, all) = (arm.without_value, arm.connections);
         let _ = writeln!(text, "{}: {n} of {all} connections have no {}", arm.name, a.measure);
@@ -181,82 +177,4 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
 #[allow(clippy::disallowed_methods, reason = "rows of a trial are joined with other records by it")]
 pub(crate) fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_millis() as f64 / 1e3)
-}
-
-/// The folder of a trial: a row for each connection, the result as JSON, the page.
-pub(crate) struct TrialFolder {
-    dir: PathBuf,
-    /// Its first `len` bytes are whole rows.
-    rows: File,
-    len: u64,
-    /// Rows that could not be written, and why the first of them could not.
-    missing: u64,
-    failed: Option<anyhow::Error>,
-}
-
-/// The file of the rows.
-const ROWS: &str = "connections.jsonl";
-
-impl TrialFolder {
-    /// Makes the folder. One that holds anything else, rows of an earlier trial too, is an error.
-    pub(crate) fn create(dir: &Path) -> Result<Self> {
-        claim(dir)?;
-        let file = dir.join(ROWS);
-        let rows = slowstart_files::create_new(&file);
-        let rows = rows.with_context(|| format!("--out: create {}", file.display()))?;
-        Ok(Self { dir: dir.to_path_buf(), rows, len: 0, missing: 0, failed: None })
-    }
-
-    /// Writes a row. If it cannot be written whole, none of it stays, and the first time that is said at
-    /// once.
-    pub(crate) fn write(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) {
-        if let Err(e) = self.put(plan, outcome, a_a, closed) {
-            self.missing += 1;
-            if self.failed.is_none() {
-                warn(&format!(
-                    "--out {}: {e:#}; the trial goes on, without rows until there is room",
-                    self.dir.display()
-                ));
-                self.failed = Some(e);
-            }
-        }
-    }
-
-    fn put(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
-        let row = ConnectionRow::new(&plan.arms()[outcome.arm].name, outcome, unix_s(), a_a, closed);
-        let line = serde_json::to_string(&row)? + "\n";
-        if let Err(e) = self.rows.write_all(line.as_bytes()) {
-            let _ = self.rows.set_len(self.len).and_then(|()| self.rows.seek(SeekFrom::Start(self.len)));
-            return Err(e).with_context(|| format!("write {ROWS}"));
-        }
-        self.len += line.len() as u64;
-        Ok(())
-    }
-
-    /// Replaces what the fleet is told.
-    pub(crate) fn put_statistics(&self, statistics: &Statistics) -> Result<()> {
-        write_whole(&self.dir, "statistics.json", |out| {
-            serde_json::to_writer(&mut *out, statistics)?;
-            Ok(out.write_all(b"\n")?)
-        })
-        .context("--out")
-    }
-
-    /// Writes result and page. Fails if that, or a row before, could not be written.
-    pub(crate) fn finish(self, result: &TrialResult<'_>) -> Result<()> {
-        let result = TrialResult { rows_missing: Some(self.missing), ..result.clone() };
-        let put = |name: &str, text: String| {
-            write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
-        };
-        let written = put("result.json", serde_json::to_string_pretty(&result)? + "\n");
-        put("report.html", page::html(result.analysis, result.server, &crate::output::command()))
-            .and(written)?;
-        match self.failed {
-            Some(e) => Err(e.context(format!(
-                "--out: {} rows are missing; the result counts every connection",
-                self.missing
-            ))),
-            None => Ok(()),
-        }
-    }
 }

@@ -120,7 +120,14 @@ impl Trial {
     }
 
     /// The same, by a command that ends with this program.
-    fn start_by(mut command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
+    fn start_by(command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
+        let mut trial = Self::spawn(command, cgroup, args);
+        trial.wait_for("new connections are assigned to");
+        trial
+    }
+
+    /// Starts a trial and waits for nothing.
+    fn spawn(mut command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
         let group = cgroup.0.to_str().expect("text");
         let mut child = command
             .args([&["kernel", "trial", "--cgroup", group], args].concat())
@@ -128,9 +135,7 @@ impl Trial {
             .spawn()
             .expect("it runs");
         let err = BufReader::new(child.stderr.take().expect("piped"));
-        let mut trial = Self { child, err };
-        trial.wait_for("new connections are assigned to");
-        trial
+        Self { child, err }
     }
 
     /// Reads its messages up to one that contains this, and returns it.
@@ -226,7 +231,9 @@ fn control_of(socket: &TcpStream) -> String {
 #[test]
 fn serves() {
     let Ok(cgroup) = std::env::var("SLOWSTART_SERVE_IN") else { return };
-    fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string()).expect("root may");
+    if !cgroup.is_empty() {
+        fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string()).expect("root may");
+    }
     let listener = TcpListener::bind("10.77.0.1:8000").expect("a port");
     for socket in listener.incoming() {
         let mut socket = socket.expect("connected");
@@ -521,6 +528,108 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     let after = download(&cgroup, "rate=100Mbit rtt=2ms queue=1bdp", 4, 2, 10_000);
     assert!(!by_control(&after).contains_key(search), "{after:?}");
     assert!(out.join("report.html").exists());
+}
+
+/// `emulate` gives its server a cgroup, which a trial takes.
+#[test]
+fn a_trial_among_the_connections_of_an_emulated_server() {
+    let Some((_one, _)) = able("a_trial_among_the_connections_of_an_emulated_server") else { return };
+    let out = folder("emulated");
+    let go = out.with_extension("go");
+    let _ = fs::remove_file(&go);
+    let program = std::env::current_exe().expect("known");
+    let role = |name: &str| format!("{} --exact {name} --nocapture", program.display());
+    let client = format!("while [ ! -e {} ]; do sleep 0.05; done; {}", go.display(), role("downloads"));
+    let mut emulate =
+        slowstart(&["emulate", "rate=100Mbit rtt=4ms queue=1bdp", "--serve", &role("serves"), "--"])
+            .args(["sh", "-c", &client])
+            .env("SLOWSTART_SERVE_IN", "")
+            .env("SLOWSTART_DOWNLOAD", "6 2 10000")
+            .spawn()
+            .expect("it runs");
+    let mut err = BufReader::new(emulate.stderr.take().expect("piped"));
+    let mut line = String::new();
+    let group = loop {
+        line.clear();
+        assert!(err.read_line(&mut line).expect("text") > 0, "no cgroup was named");
+        if let Some((_, dir)) = line.trim_end().split_once("the server's cgroup: ") {
+            break Cgroup(PathBuf::from(dir));
+        }
+    };
+    let trial = Trial::start(
+        &group,
+        &["--arm", "cubic:50%", "--arm", "reno:50%", "--out", out.to_str().expect("text")],
+    );
+    fs::write(&go, "").expect("writable");
+    let mut said = String::new();
+    err.read_to_string(&mut said).expect("text");
+    assert!(emulate.wait().expect("it ends").code().is_some(), "{said}");
+    thread::sleep(Duration::from_millis(300));
+    let (status, words) = trial.end(Signal::SIGTERM);
+    assert_eq!(status, Some(0), "{words}");
+    assert_eq!(rows(&out).len(), 6, "{said}");
+    assert!(!group.0.exists(), "the cgroup is removed");
+}
+
+/// A trial that is killed, one that is ended, and a start between them with another plan: one folder, one result.
+#[test]
+fn a_trial_goes_on_in_its_folder_after_a_restart() {
+    let Some((_one, cgroup)) = able("a_trial_goes_on_in_its_folder_after_a_restart") else { return };
+    let out = folder("goes-on");
+    let shown = out.to_str().expect("text");
+    let with =
+        |second: &'static str| ["--arm", "cubic:50%", "--arm", second, "--every", "1s", "--out", shown];
+    let path = "rate=100Mbit rtt=4ms queue=1bdp";
+    let mut trial = Trial::start(&cgroup, &with("reno:50%"));
+    download(&cgroup, path, 6, 2, 10_000);
+    thread::sleep(Duration::from_millis(2500));
+    trial.child.kill().expect("it runs");
+    trial.child.wait().expect("it ends");
+    drop(trial);
+    assert!(!out.join("result.json").exists() && rows(&out).len() == 6);
+    let mut torn = fs::OpenOptions::new().append(true).open(out.join("connections.jsonl")).expect("there");
+    let half = "{\"arm\":\"cubic\",\"read_u";
+    torn.write_all(half.as_bytes()).expect("writable");
+    drop(torn);
+
+    let group = cgroup.0.to_str().expect("text");
+    let args = [&["kernel", "trial", "--cgroup", group], &with("bbr:50%")[..]].concat();
+    let other = slowstart(&args).output().expect("it runs");
+    let said = text(&other.stderr);
+    assert_eq!(other.status.code(), Some(2), "{said}");
+    assert!(said.contains("arms: there cubic:50% reno:50%, now cubic:50% bbr:50%"), "{said}");
+
+    let mut trial = Trial::spawn(slowstart(&[]), &cgroup, &with("reno:50%"));
+    let goes_on = trial.wait_for("the trial goes on with 6 connections from before");
+    assert!(
+        goes_on.contains(&format!("{} bytes of a row", half.len()))
+            && goes_on.contains("0 of cubic, 0 of reno"),
+        "{goes_on}"
+    );
+    trial.wait_for("new connections are assigned to");
+    download(&cgroup, path, 4, 2, 10_000);
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(trial.end(Signal::SIGTERM).0, Some(0));
+    let trial = Trial::start(&cgroup, &with("reno:50%"));
+    download(&cgroup, path, 2, 1, 10_000);
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(trial.end(Signal::SIGINT).0, Some(0));
+
+    assert_eq!(rows(&out).len(), 12);
+    let result = fs::read_to_string(out.join("result.json")).expect("written");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    conform(&result.to_string(), RESULT_SCHEMA);
+    let gaps = result["gaps"].as_array().expect("an array");
+    assert_eq!((gaps.len(), &gaps[0]["ended"], &gaps[1]["ended"]), (2, &false.into(), &true.into()));
+    assert_eq!((&gaps[0]["cut_bytes"], &gaps[1]["cut_bytes"]), (&half.len().into(), &0.into()));
+    let sum = |of: &dyn Fn(&Value) -> u64, all: &Value| {
+        all.as_array().expect("an array").iter().map(of).sum::<u64>()
+    };
+    let connections = sum(&|a| a["connections"].as_u64().expect("a number"), &result["arms"]);
+    let assigned = sum(&|n| n.as_u64().expect("a number"), &result["counts"]["assigned"]);
+    assert_eq!((connections, assigned), (12, 12), "{result}");
+    let page = fs::read_to_string(out.join("report.html")).expect("written");
+    assert_eq!(page.matches("gap: the trial").count(), 2);
 }
 
 #[test]

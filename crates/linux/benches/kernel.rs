@@ -283,7 +283,8 @@ fn cubic_trial(cgroup: &Cgroup, share: &str) -> RunningTrial {
     let arms =
         [format!("cubic:{share}"), "reno:0.0001%".to_string()].map(|a| Arm::parse(&a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 1).expect("a plan");
-    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec =
+        TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     RunningTrial::start(&spec).expect("root")
 }
 

@@ -49,6 +49,8 @@ pub struct TrialSpec<'a> {
     pub a_a: bool,
     /// Count what would be assigned, and change nothing.
     pub dry: bool,
+    /// The salt of clients' prefixes; `None` for one of its own.
+    pub salt: Option<[u8; 32]>,
 }
 
 /// What is known of one connection, at a milestone or when it closed.
@@ -168,8 +170,13 @@ impl RunningTrial {
         }
         let object = object.load().map_err(KernelError::bpf(&*what))?;
         let places = Places::new(spec.cgroup, claims, &object, sees_choices)?;
-        let (salt, arms) = (salt()?, names.len());
+        let (salt, arms) = (spec.salt.map_or_else(salt, Ok)?, names.len());
         Ok(Self { plan, arms, salt, sticky: spec.sticky, places, object, others, sees_choices, controls })
+    }
+
+    /// Returns the salt of clients' prefixes. Who has it can find out the prefixes by trying all.
+    pub const fn salt(&self) -> [u8; 32] {
+        self.salt
     }
 
     /// Returns the programs of others that saw the same connections when it began, and may set their control.

@@ -426,7 +426,8 @@ fn an_acknowledgement_that_two_processors_see_at_once_counts_once() {
     };
     let arms = ["reno:50%", "cubic:50%"].map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
-    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec =
+        TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     let records = std::sync::Mutex::new(Vec::<TrialRecord>::new());
     let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");

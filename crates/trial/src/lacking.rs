@@ -10,11 +10,20 @@ use crate::outcome::{Measure, Outcome};
 use crate::sequence::{FEWEST, radius};
 use crate::statistics::Statistics;
 
+/// Fewest connections, of those that lack a value and of the others, that the smaller of two arms has if their shares
+/// are alike (Cochran, Biometrics 10, 1954).
+const FEWEST_EXPECTED: f64 = 5.0;
+
 /// True if it is shown that more of the connections of `a` than of `b` lack a value, from the sums of
 /// [`Sums::lacking`]. The variance is that of like shares (a score test), because an arm where none lacks has
 /// none of its own.
 pub(crate) fn lacks_more(a: &Sums, b: &Sums, alpha: f64) -> bool {
     if a.units() < FEWEST || b.units() < FEWEST {
+        return false;
+    }
+    // A share of both, or of those that have a value, of which a small arm would have next to none is not normal.
+    let both = (a.total() + b.total()) / (a.connections() + b.connections()) as f64;
+    if both.min(1.0 - both) * (a.connections().min(b.connections()) as f64) < FEWEST_EXPECTED {
         return false;
     }
     let difference = a.share() - b.share();

@@ -11,6 +11,7 @@
 //! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
 //! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
 //!   [`pool_page`]: the same as a page
+//! - [`kept`]: what a trial keeps in its folder to go on there after a restart
 //! - [`written`]: the rows and the result of a trial as JSON
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures
@@ -21,6 +22,7 @@ pub mod analysis;
 pub mod balance;
 pub mod estimate;
 pub mod guard;
+pub mod kept;
 mod lacking;
 pub mod outcome;
 pub mod page;
@@ -38,4 +40,4 @@ pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
 pub use plan::{Arm, Plan, PlanError, Share};
 pub use pool::{Pooled, Server, pool};
 pub use statistics::Statistics;
-pub use written::{ConnectionRow, TrialCounts, TrialResult, TrialServer};
+pub use written::{ConnectionRow, Gap, TrialCounts, TrialResult, TrialServer};

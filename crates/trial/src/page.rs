@@ -4,7 +4,7 @@ use crate::analysis::{Analysis, ArmSummary, Comparison};
 use crate::estimate::Effect;
 use crate::outcome::Measure;
 use crate::quantile::Quantile;
-use crate::written::TrialServer;
+use crate::written::{Gap, TrialServer};
 use maud::{Markup, html};
 use slowstart_report::{Script, document};
 
@@ -103,13 +103,37 @@ fn place(s: &TrialServer) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
+/// Returns a sentence on a time in which the trial did not run. `arms` are the names of the arms.
+pub fn gap_text(gap: &Gap, arms: &[&str]) -> String {
+    let time = |s: u64| {
+        let t = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(s));
+        t.map_or_else(|| "?".to_string(), |t| humantime::format_rfc3339_seconds(t).to_string())
+    };
+    let end = if gap.ended { "was ended" } else { "was last known to run" };
+    let open: Vec<String> = gap.open.iter().zip(arms).map(|(n, arm)| format!("{n} of {arm}")).collect();
+    let cut = match gap.cut_bytes {
+        0 => String::new(),
+        n => format!("; {n} bytes of a row that was half written were removed"),
+    };
+    let kernel =
+        gap.kernel_before.as_ref().map_or_else(String::new, |k| format!("; the kernel before it was {k}"));
+    format!(
+        "gap: the trial {end} at {} and went on at {}; connections then open, which it did not follow further: {}{cut}{kernel}",
+        time(gap.from_unix_s),
+        time(gap.to_unix_s),
+        open.join(", ")
+    )
+}
+
 /// Returns the page. `command` is the command line of the trial. The same input gives the same bytes.
-pub fn html(a: &Analysis, server: &TrialServer, command: &str) -> String {
+pub fn html(a: &Analysis, server: &TrialServer, gaps: &[Gap], command: &str) -> String {
+    let names: Vec<&str> = a.arms.iter().map(|arm| arm.name.as_str()).collect();
     let (main, rest): (Vec<&Comparison>, Vec<&Comparison>) =
         a.comparisons.iter().partition(|c| c.measure == a.measure);
     let body = html! {
         p class="verdict" { (a.verdict) }
         p class="note" { (place(server)) }
+        @for gap in gaps { p { (gap_text(gap, &names)) } }
         h2 { "Arms" }
         (arms(a))
         p class="note" {

@@ -185,31 +185,11 @@ pub struct Pooled {
 }
 
 fn same_plan(first: &Server, other: &Server) -> Result<(), PoolError> {
-    let (a, b): (&PlannedTrial, &PlannedTrial) = (&first.statistics.plan, &other.statistics.plan);
-    let arms = |p: &PlannedTrial| {
-        let arm = |a: &crate::statistics::PlannedArm| {
-            format!("{}:{}", a.name, crate::plan::Share(a.share_millionths))
-        };
-        p.arms.iter().map(arm).collect::<Vec<_>>().join(" ")
+    let Some((key, expected, found)) = first.statistics.plan.difference(&other.statistics.plan) else {
+        return Ok(());
     };
-    let guards = |p: &PlannedTrial| match p.guards.as_slice() {
-        [] => "none".to_string(),
-        all => all.join(" "),
-    };
-    let keys: [(&'static str, String, String); 5] = [
-        ("arms", arms(a), arms(b)),
-        ("measure", a.measure.clone(), b.measure.clone()),
-        ("guardrails", guards(a), guards(b)),
-        ("stratified by rtt", a.by_rtt.to_string(), b.by_rtt.to_string()),
-        ("sticky", a.sticky.to_string(), b.sticky.to_string()),
-    ];
-    for (key, expected, found) in keys {
-        if expected != found {
-            let (server, first) = (other.name.clone(), first.name.clone());
-            return Err(PoolError::Plan { server, key, found, expected, first });
-        }
-    }
-    Ok(())
+    let (server, first) = (other.name.clone(), first.name.clone());
+    Err(PoolError::Plan { server, key, found, expected, first })
 }
 
 /// The sums of two arms, a pair for each class of RTT.

@@ -4,7 +4,7 @@
 
 use crate::estimate::Sums;
 use crate::outcome::Measure;
-use crate::plan::Plan;
+use crate::plan::{Plan, Share};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,26 @@ impl PlannedTrial {
         let arm = |a: &crate::plan::Arm| PlannedArm { name: a.name.clone(), share_millionths: a.share.0 };
         let arms = plan.arms().iter().map(arm).collect();
         Self { arms, measure: measure.name().to_string(), guards, by_rtt, sticky }
+    }
+
+    /// Returns the first thing that differs, with what this plan and the other have; `None` if they are one plan.
+    pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let arms = |p: &Self| {
+            let arm = |a: &PlannedArm| format!("{}:{}", a.name, Share(a.share_millionths));
+            p.arms.iter().map(arm).collect::<Vec<_>>().join(" ")
+        };
+        let guards = |p: &Self| match p.guards.as_slice() {
+            [] => "none".to_string(),
+            all => all.join(" "),
+        };
+        let keys = [
+            ("arms", arms(self), arms(other)),
+            ("measure", self.measure.clone(), other.measure.clone()),
+            ("guardrails", guards(self), guards(other)),
+            ("stratified by rtt", self.by_rtt.to_string(), other.by_rtt.to_string()),
+            ("sticky", self.sticky.to_string(), other.sticky.to_string()),
+        ];
+        keys.into_iter().find(|(_, a, b)| a != b)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::outcome::Outcome;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The JSON Schema of [`ConnectionRow`].
 pub const CONNECTION_SCHEMA: &str = include_str!("../schema/connection.json");
@@ -13,7 +13,8 @@ pub const POOLED_SCHEMA: &str = include_str!("../schema/pooled.json");
 
 /// Connections that were established in the trial's cgroup, by what became of them.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrialCounts {
     /// Assigned to each arm.
     pub assigned: Vec<u64>,
@@ -28,6 +29,27 @@ pub struct TrialCounts {
     pub without_storage: u64,
     /// Records that were lost because the ring was full.
     pub lost_records: u64,
+}
+
+/// A time in which a trial did not run, between two starts with one folder. Connections that were established in
+/// it are in no arm, and those that were open at its begin were not followed further.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gap {
+    /// When the trial was last known to run, in seconds since 1970: its end, or its last look (`--every`).
+    pub from_unix_s: u64,
+    /// When it went on, in seconds since 1970.
+    pub to_unix_s: u64,
+    /// True if it was ended and wrote its result; false if it was killed, or the machine went down.
+    pub ended: bool,
+    /// Connections of each arm that had not been closed when it was last known to run. Those that reached a
+    /// milestone have a row if it was ended; they have no time to the last byte.
+    pub open: Vec<u64>,
+    /// Bytes of rows whose write was cut, and that were removed.
+    pub cut_bytes: u64,
+    /// The release of the kernel before it; null if it is the same.
+    pub kernel_before: Option<String>,
 }
 
 /// The server of a trial, and when it began: with them a result can be filed, and joined with what else happened.
@@ -90,8 +112,10 @@ pub struct TrialResult<'a> {
     pub seed: u64,
     /// The server, and when the trial began.
     pub server: &'a TrialServer,
-    /// Seconds since the trial began.
+    /// Seconds that the trial has run, without its gaps.
     pub seconds: f64,
+    /// The times in which it did not run.
+    pub gaps: &'a [Gap],
     /// What became of the connections.
     pub counts: &'a TrialCounts,
     /// Rows that could not be written; absent where no folder is written.

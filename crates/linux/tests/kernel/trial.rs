@@ -29,7 +29,8 @@ fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
     let net = Net::veth("trial");
     let arms = ["cubic:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
-    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec =
+        TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     let records = Mutex::new(Vec::<TrialRecord>::new());
     let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
@@ -127,7 +128,8 @@ fn trial_between(
     let net = Net::veth(name);
     let arms = arms.map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
-    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec =
+        TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     let records = Mutex::new(Vec::<TrialRecord>::new());
     let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
@@ -194,7 +196,14 @@ fn a_selection_on_the_same_connections_is_named_at_the_start() {
     let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
     let start = |cgroup| {
-        RunningTrial::start(&TrialSpec { cgroup, plan: &plan, sticky: false, a_a: false, dry: false })
+        RunningTrial::start(&TrialSpec {
+            cgroup,
+            plan: &plan,
+            sticky: false,
+            a_a: false,
+            dry: false,
+            salt: None,
+        })
     };
     for (selected, tried) in [(&outer, &inner), (&inner, &outer), (&outer, &outer)] {
         let selection = slowstart_linux::select(&selected.0, "reno", false).expect("root");
@@ -223,7 +232,8 @@ fn a_lock_of_another_user_refuses_no_trial() {
     dir.lock().expect("nobody has it");
     let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
-    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec =
+        TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     let running = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     let e = RunningTrial::start(&spec).expect_err("it has one").to_string();
     assert!(e.contains(&format!("(process {})", std::process::id())), "{e}");
@@ -280,7 +290,7 @@ fn a_pattern_takes_cgroups_that_are_made_later() {
     let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
     let pattern = first.0.with_file_name(format!("slowstart-{}-many-*", std::process::id()));
-    let spec = TrialSpec { cgroup: &pattern, plan: &plan, sticky: false, a_a: false, dry: false };
+    let spec = TrialSpec { cgroup: &pattern, plan: &plan, sticky: false, a_a: false, dry: false, salt: None };
     let mut trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     assert!(trial.follow().expect("nothing to do").is_empty());
     let second = Cgroup::new("many-b").expect("writable");
