@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, User, geteuid};
-use slowstart_linux::emulate::{DirectionStats, Emulation, INVALID, SERVER};
+use slowstart_linux::emulate::{Cgroup, DirectionStats, Emulation, INVALID, SERVER, enter_user_namespace};
 use slowstart_sim::path::PathSpec;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,11 +15,13 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Run a program over an emulated path on the real clock (root)
+/// Run a program over an emulated path on the real clock
 ///
-/// The TCP is that of the running kernel. The program runs at the client's end of
+/// The TCP is that of the running kernel. Without root it runs in a user namespace,
+/// where the system permits that (`slowstart kernel check` says so). The program runs at the client's end of
 /// the path. The server's end has the address 10.77.0.1 ($SLOWSTART_SERVER) and
-/// is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries
+/// is the network namespace $SLOWSTART_SERVER_NS. As root, the server has a cgroup
+/// ($SLOWSTART_SERVER_CGROUP), which `kernel trial` and `kernel select` take. The link of the path carries
 /// the direction from server to client.
 ///
 /// Exit status: that of the program; 128+N if signal N ended it; 130 after
@@ -45,7 +47,7 @@ pub(crate) struct Emulate {
     /// program
     #[arg(long, value_name = "COMMAND")]
     serve: Option<String>,
-    /// Run the program and the server as this user [default: the user of this command, root]
+    /// Run the program and the server as this user; needs root [default: the user of this command]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// The program and its arguments
@@ -75,17 +77,29 @@ impl Emulate {
     pub(crate) fn main(&self) -> Result<ExitCode> {
         let spec = PathSpec::load(&self.path, self.traces.as_deref())?;
         let user = self.user.as_deref().map(find_user).transpose()?;
+        if enter_user_namespace()? {
+            if let Some(user) = &self.user {
+                bail!("--user {user}: without root there is no other user; leave it out");
+            }
+            note(
+                "without root: the program runs in a user namespace, as root of its network and as you elsewhere",
+            );
+        } else if user.is_none() && geteuid().is_root() {
+            let name = std::env::var("SUDO_USER").unwrap_or_else(|_| "NAME".to_string());
+            note(&format!("the program runs as root; --user {name} runs it as another user"));
+        }
         let interrupt = Interrupt::record()?;
+        // Before the path, so that it is removed after the processes of the path have ended.
+        let cgroup = self.serve.as_ref().and_then(|_| Cgroup::create());
         let emulation = Emulation::start(&spec, self.seed, false)?;
+        if let Some(cgroup) = &cgroup {
+            note(&format!("the server's cgroup: {}", cgroup.path().display()));
+        }
         for caveat in &emulation.caveats {
             note(caveat);
         }
         if self.serve.is_some() && !emulation.releases_by_stamps() {
             note("this kernel has no fq (sch_fq): pacing by SO_TXTIME does not act");
-        }
-        if user.is_none() && geteuid().is_root() {
-            let name = std::env::var("SUDO_USER").unwrap_or_else(|_| "NAME".to_string());
-            note(&format!("the program runs as root; --user {name} runs it as another user"));
         }
         let start = |ns: &str, command: &mut Command| {
             if let Some(u) = &user {
@@ -93,6 +107,9 @@ impl Emulate {
                 command.env("HOME", &u.dir).env("USER", &u.name).env("LOGNAME", &u.name);
             }
             command.env("SLOWSTART_SERVER", SERVER).env("SLOWSTART_SERVER_NS", emulation.server());
+            if let Some(cgroup) = &cgroup {
+                command.env("SLOWSTART_SERVER_CGROUP", cgroup.path());
+            }
             Emulation::spawn(ns, command)
         };
         let mut server = None;
@@ -100,6 +117,7 @@ impl Emulate {
             // A process group of its own: Ctrl-C ends the program first.
             let mut command = Command::new("sh");
             command.args(["-c", text]).process_group(0).stdin(Stdio::null()).stdout(io::stderr());
+            cgroup.as_ref().map_or(Ok(()), |c| c.hold(&mut command))?;
             let server = server.insert(start(emulation.server(), &mut command)?);
             wait_for_listener(text, server, &emulation, &interrupt)?;
         }

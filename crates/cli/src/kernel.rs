@@ -6,6 +6,7 @@ use crate::signals;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
+use slowstart_linux::emulate::{Way, way};
 use slowstart_linux::{
     Capability, Check, Counts, DefaultChange, DefaultRecord, Finding, PinnedSelection, RestoredDefault,
     Running, SelectionState, Spec, Verb, Verdict, check_default_is_free, drop_privileges, list,
@@ -360,10 +361,37 @@ fn show_check() -> Result<()> {
         };
         print(&format!("  {:<14}{text}", verb.name()))?;
     }
+    show_emulated(&check)?;
     match check.verdict(Verb::Load) {
         Verdict::Fails(_) => bail!("startups cannot be loaded here"),
         _ => Ok(()),
     }
+}
+
+/// Which commands over an emulated path work here.
+fn show_emulated(check: &Check) -> Result<()> {
+    print("Commands over an emulated path:")?;
+    let fails = |verb| matches!(check.verdict(verb), Verdict::Fails(_));
+    let (text, engine) = match way() {
+        Err(e) => (format!("does not work: {e}"), format!("does not work: {e}")),
+        Ok(way) => {
+            let mut text = "works".to_string();
+            if way == Way::UserNamespace {
+                text += " without root, in a user namespace; without --user, and packets may be late on a busy machine";
+            }
+            let engine = match (fails(Verb::Watch), fails(Verb::Load)) {
+                (true, _) => "does not work: it observes the sender as watch does",
+                (false, true) => "works without startups of this project, as load does not work",
+                (false, false) => "works",
+            };
+            (text, engine.to_string())
+        }
+    };
+    let serve = text.replace("; without --user, and packets", "; packets");
+    for (name, text) in [("emulate", &text), ("suite run --serve", &serve), ("--engine kernel", &engine)] {
+        print(&format!("  {name:<19}{text}"))?;
+    }
+    Ok(())
 }
 
 fn unload_main(name: &str) -> Result<()> {

@@ -5,6 +5,7 @@ use crate::bpf_log::{keep_log, take_log};
 use crate::error::KernelError;
 use crate::load::{Spec, load_as};
 use crate::open::Open;
+use crate::privileges::is_initial_user_namespace;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use libbpf_rs::{MapCore, Object, ObjectBuilder, ReferencesType};
@@ -163,9 +164,11 @@ impl Check {
         let links =
             btf.as_ref().is_some_and(|b| b.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some());
         let cgroup = mounted("cgroup2");
+        let initial = is_initial_user_namespace();
         let capability = |name, cap: CapabilitySet| {
-            let present = held.intersects(cap | CapabilitySet::SYS_ADMIN);
-            Finding::new(name, present, "held", "not held by this process", "run it as root (sudo)")
+            let held = held.intersects(cap | CapabilitySet::SYS_ADMIN);
+            let no = if held { "held in a user namespace only" } else { "not held by this process" };
+            Finding::new(name, held && initial, "held", no, "run it as root (sudo)")
         };
         let recent = version(&release).is_some_and(|v| v >= (6, 1));
         let findings = vec![

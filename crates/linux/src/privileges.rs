@@ -27,6 +27,14 @@ pub fn drop_privileges(keep: &[Capability]) -> Result<(), KernelError> {
     set_capabilities(None, sets).map_err(failed)
 }
 
+/// True in the initial user namespace. In others a process holds capabilities over what they own only: over
+/// networks, and not over BPF.
+pub(crate) fn is_initial_user_namespace() -> bool {
+    // Without the file the kernel has no user namespaces.
+    let map = std::fs::read_to_string("/proc/self/uid_map");
+    map.map_or(true, |m| m.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
 /// Fails unless this thread may change what is loaded.
 pub(crate) fn must_be_privileged(what: &str) -> Result<(), KernelError> {
     let held = capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);

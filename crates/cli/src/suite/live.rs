@@ -12,7 +12,7 @@ use anyhow::Result;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use slowstart::units::{Bytes, Span};
-use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, seen};
+use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, enter_user_namespace, seen};
 use slowstart_linux::{Beside, Check, KERNEL_CONTROLS, KernelError};
 use slowstart_sim::app;
 use slowstart_sim::engine::Direction;
@@ -50,6 +50,7 @@ const HEADERS: u64 = 52;
 
 /// Judges a stack.
 pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u32>) -> Result<Report> {
+    let in_user_namespace = enter_user_namespace()?;
     let name = commands.name.clone().unwrap_or_else(|| program(&commands.serve));
     let settings = Settings { startups: vec![name], avoidance: "cubic".into(), seed, runs };
     let mut live = Live {
@@ -91,6 +92,9 @@ pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u3
         notes.push(
             "This kernel has no fq (sch_fq): pacing by SO_TXTIME does not act, and packets leave when they are handed over.".into(),
         );
+    }
+    if in_user_namespace {
+        notes.push("Both ends ran without root, in a user namespace.".into());
     }
     if commands.warm_up {
         notes.push("Each run followed a fetch at the server's own address.".into());

@@ -65,7 +65,7 @@ struct List {
 /// Run a suite and print its report: tables on a terminal, else Markdown
 ///
 /// It judges startups, or a whole stack as it is: --serve and --fetch run at the
-/// ends of each path on the real clock (root). Both are shell commands. The file
+/// ends of each path on the real clock. Both are shell commands. The file
 /// that is to be fetched is $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose
 /// address is $SLOWSTART_SERVER.
 ///

@@ -6,18 +6,22 @@
 //! delays and losses are those of the simulator, with the same random draws for the same seed. When packets
 //! enter, and how late they are released, depends on the machine; the lateness is measured and reported.
 
+mod cgroup;
 mod forwarder;
 mod lateness;
 mod namespaces;
 mod report;
 mod seen;
 mod tun;
+mod unprivileged;
 
+pub use cgroup::Cgroup;
 pub use lateness::{Lateness, MAX_LATENESS};
 pub use namespaces::remove_stale_namespaces;
 pub use report::{DirectionStats, INVALID, PacketRecord, Report};
 pub use seen::{Seen, seen};
 pub use slowstart_sim::path::wire::tcp_flow;
+pub use unprivileged::{Way, enter_user_namespace, way};
 
 use crate::error::KernelError;
 use namespaces::{Namespaces, run};
@@ -55,6 +59,11 @@ pub fn possible() -> Result<(), KernelError> {
             return Err(KernelError::refused("emulator", why));
         }
     }
+    has_tools()
+}
+
+/// Fails without `/dev/net/tun` or `ip`.
+fn has_tools() -> Result<(), KernelError> {
     if !Path::new("/dev/net/tun").exists() {
         return Err(KernelError::refused("emulator", "there is no /dev/net/tun: load the module tun"));
     }

@@ -1,6 +1,8 @@
 //! Network namespaces of the emulator: creation, removal, and running code and programs in them.
 
 use crate::error::KernelError;
+use crate::privileges::is_initial_user_namespace;
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{Signal, kill};
@@ -117,8 +119,16 @@ fn mount_sysfs() -> nix::Result<()> {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
-    umount2("/sys", MntFlags::MNT_DETACH)?;
-    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)
+    match umount2("/sys", MntFlags::MNT_DETACH) {
+        // In a user namespace that of its parent stays below.
+        Err(Errno::EINVAL) => {}
+        done => done?,
+    }
+    match mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none) {
+        // A container covers parts of /sys: a user namespace in it may not show all of it.
+        Err(Errno::EPERM) if !is_initial_user_namespace() => Ok(()),
+        done => done,
+    }
 }
 
 /// Returns true if a TCP socket listens or a UDP socket is bound in a network namespace.
