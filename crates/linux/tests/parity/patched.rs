@@ -34,7 +34,8 @@ fn tree() -> Option<PathBuf> {
     let home = || Some(set("HOME")?.join(".cache"));
     let cache =
         || set("SLOWSTART_CACHE").or_else(|| Some(set("XDG_CACHE_HOME").or_else(home)?.join("slowstart")));
-    let beside = set("SLOWSTART_UML").and_then(|kernel| Some(kernel.parent()?.parent()?.to_path_buf()));
+    let beside = set("SLOWSTART_UML")
+        .and_then(|kernel| Some(kernel.canonicalize().ok()?.parent()?.parent()?.to_path_buf()));
     let folders = [beside, cache().map(|c| c.join("uml"))];
     let trees = folders.into_iter().flatten().map(|f| f.join("linux-source-6.12"));
     trees.into_iter().find(|t| t.join("net/ipv4/tcp_cubic.c").is_file())
