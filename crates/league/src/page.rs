@@ -62,7 +62,6 @@ fn class(heading: &str) -> Option<&'static str> {
         "loses more/less",
         "others more/less",
         "early",
-        "full",
         "unfinished",
         "lost",
         "others lost",

@@ -5,7 +5,7 @@
 //! shown have different words.
 
 use crate::decision::{Change, Decision, Difference, Figure, Standing, is_broken, role};
-use crate::price::{Price, share};
+use crate::price::{Price, RARE, share};
 use crate::record::{Class, Row};
 use crate::stats::FEWEST_PAIRS;
 use crate::summary::{Measure, Summary};
@@ -298,6 +298,7 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     // They take as long as the baseline, save something for certain, and are worse in nothing.
     let savers: Vec<&Standing> = common(d)
         .filter(|s| is(d, s, Figure::Of(d.by), Change::Even) && savings(d, s).len() > 1)
+        .filter(|s| !is(d, s, Figure::Of(Measure::Time1MB), Change::Worse))
         .filter(|s| !d.costs().any(|f| is(d, s, f, Change::Worse)))
         .collect();
     let spares = |s: &&&Standing| saving(d, s, Figure::Of(Measure::StartupLost)).is_some();
@@ -308,8 +309,15 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
             Some(c) if c.never[1] > 0 => " where both complete",
             _ => "",
         };
+        // So few runs do not show what happens in one of twenty.
+        let fewest = d.costs().filter_map(|f| Some(d.price(&s.summary, f)?.runs)).min().unwrap_or(0);
+        let in_these = if fewest < RARE { format!(" in any of these {fewest} runs") } else { String::new() };
         return Answer {
-            text: format!("{} {} and costs nothing in {in_what}{where_both}.", s.summary.label, gains(d, s)),
+            text: format!(
+                "{} {} and costs nothing in {in_what}{in_these}{where_both}.",
+                s.summary.label,
+                gains(d, s)
+            ),
             label: Some(&s.summary.label),
         };
     }

@@ -109,6 +109,10 @@ impl Outcome {
             }
             _ => Self::apart(a, b, margin),
         };
+        // The few runs that both have are the same; of the others nothing is known.
+        if outcome.is == Is::Same && a.rows.len() != b.rows.len() && outcome.pairs < FEWEST_PAIRS {
+            outcome.is = Is::TooFew;
+        }
         if is_broken(b) && !is_broken(a) {
             outcome.is = Is::Worse;
             outcome.why.insert(0, ("broke a rule", "broke a rule".into()));
@@ -307,6 +311,8 @@ mod tests {
         assert_eq!(is(&far, &a), (Is::Better, "faster".into()));
         assert_eq!(is(&a[..5], &far[..5]).0, Is::TooFew);
         assert_eq!(is(&a[..5], &a[..5]).0, Is::Same);
+        // Of the sixth nothing is known.
+        assert_eq!(is(&a[..5], &a).0, Is::TooFew);
     }
 
     /// 2 of 12 runs never complete; the other ten are 29 % faster.
