@@ -9,10 +9,11 @@ use nix::sys::socket::sockopt::{Linger, SocketError};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
 };
-use slowstart::units::Instant;
+use slowstart::units::{Instant, Span};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -21,6 +22,14 @@ pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 pub(crate) fn timed_out(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// For how long this thread was ready to run and had no processor, since it began; `None` if the kernel does not
+/// count it.
+pub(crate) fn waited() -> Option<Span> {
+    // Nanoseconds on a processor, nanoseconds of waiting for one, and how often it ran.
+    let counted = slowstart_files::read_text(Path::new("/proc/thread-self/schedstat"), 1 << 10).ok()?;
+    counted.split_whitespace().nth(1)?.parse().ok().map(Span)
 }
 
 /// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set. It is the client that

@@ -4,7 +4,7 @@
 //! The path counts drops and measures how long each packet took. The kernel reports the state of the sender
 //! (`watch.bpf.c`, for every control alike), and the controls of this project the reason why a startup ended.
 
-use crate::bulk::{SLICE, connect_client, send, timed_out};
+use crate::bulk::{SLICE, connect_client, send, timed_out, waited};
 use crate::clock::clock;
 use crate::emulate::{Emulation, INVALID, PacketRecord, Report, SERVER};
 use crate::error::KernelError;
@@ -73,6 +73,9 @@ impl LoadedControl {
     }
 }
 
+/// The share of a run that either end may wait for a processor. On an idle machine it is 0.1 to 3 %.
+const MOST_WAITED: f64 = 0.05;
+
 /// What was recorded of one transfer. Times are those of the kernel's monotonic clock.
 #[derive(Default)]
 struct Recording {
@@ -82,8 +85,18 @@ struct Recording {
     milestones: [Option<Instant>; MILESTONES.len()],
     completed: Option<Instant>,
     ended: Instant,
+    /// For how long the server and the client waited for a processor.
+    waited: [Option<Span>; 2],
     flows: Vec<Flow>,
     facts: Vec<Facts>,
+}
+
+impl Recording {
+    /// True if an end waited for a processor for so long that its window or its writes were limited by that.
+    fn is_starved(&self) -> bool {
+        let took = self.ended.since(self.began).as_secs_f64();
+        self.waited.iter().flatten().any(|w| w.as_secs_f64() > MOST_WAITED * took)
+    }
 }
 
 /// The client: receives until it has everything, the time is over or `over` is set.
@@ -116,6 +129,7 @@ fn receive(
         }
     }
     recording.ended = clock();
+    recording.waited[1] = waited();
 }
 
 fn transfer(
@@ -153,9 +167,16 @@ fn transfer(
     };
     let over = AtomicBool::new(false);
     thread::scope(|s| -> Result<(), KernelError> {
-        s.spawn(|| send(&listener, study.size, until, &over));
-        let (recording, over) = (&mut recording, &over);
-        let receiver = s.spawn(move || receive(client, study.size, until, over, recording));
+        let over = &over;
+        let server = s.spawn(|| {
+            send(&listener, study.size, until, over);
+            waited()
+        });
+        let mut of_client = Recording { began: recording.began, ..Recording::default() };
+        let receiver = s.spawn(move || {
+            receive(client, study.size, until, over, &mut of_client);
+            of_client
+        });
         let mut result = Ok(());
         while !receiver.is_finished() {
             thread::sleep(Duration::from_millis(5));
@@ -167,6 +188,8 @@ fn transfer(
                 over.store(true, Ordering::Relaxed);
             }
         }
+        recording = receiver.join().expect("it does not panic");
+        recording.waited[0] = server.join().expect("it does not panic");
         result
     })?;
     poll()?;
@@ -276,7 +299,7 @@ pub(crate) fn run_transfer(
     // Where the path failed, its error is the cause of an error of the transfer.
     let (report, recording) = if running { (report, result?) } else { (Ok(report?), result?) };
     let report = report?;
-    if !report.valid() {
+    if !report.valid() || recording.is_starved() {
         caveats.push(INVALID.to_string());
     }
     Ok(outcome(study, control, job, seed, &recording, &report, caveats))
