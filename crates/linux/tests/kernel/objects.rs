@@ -220,5 +220,5 @@ fn bpftool_registers_the_stock_objects() {
         assert_eq!(unload(&name).expect("removes").control, Some(name));
         seen += 1;
     }
-    assert_eq!((seen, names().len()), (28, 0));
+    assert_eq!((seen, names().len()), (29, 0));
 }
