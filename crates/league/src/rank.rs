@@ -5,7 +5,7 @@ use crate::game::GameRow;
 use crate::score::{Exits, Measure, front, scores, startups};
 use crate::sheet::{ABSENT, Sheet, percent};
 use slowstart::registry::{self, Need};
-use slowstart_study::decision::{Change, Difference, LOSS_MARGIN, relative};
+use slowstart_study::decision::{Change, Difference, LOSS_MARGIN, times};
 use slowstart_study::order::Order;
 use slowstart_study::price::Price;
 use slowstart_study::record::Class;
@@ -48,12 +48,8 @@ type Values = Vec<((String, u32), Option<f64>)>;
 
 fn difference(a: &Values, b: &Values, margin: f64) -> Option<Difference> {
     let known: BTreeMap<_, Option<f64>> = b.iter().map(|(case, v)| (case, *v)).collect();
-    let pairs: Vec<(Option<f64>, Option<f64>)> =
-        a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).collect();
-    let count = |x: bool, y: bool| pairs.iter().filter(|(a, b)| (a.is_some(), b.is_some()) == (x, y)).count();
-    let never = [count(false, true), count(true, false)];
-    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(|(a, b)| a.zip(*b)).unzip();
-    relative(&a, &b, margin, true).map(|d| Difference { runs: pairs.len(), ..d }.with_never(never))
+    let pairs: Vec<_> = a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).collect();
+    times(&pairs, margin)
 }
 
 /// What `a` costs against `b`, over the cases that have the measure and in which `b` gets there or neither does:
@@ -142,12 +138,13 @@ fn time(d: Option<Difference>) -> String {
     let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
     let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
     let never = match d.never {
-        [0, 0] => String::new(),
-        [own, 0] => format!(", never in {own} of {}", d.runs),
-        [0, theirs] => format!(", the first never in {theirs} of {}", d.runs),
-        [own, theirs] => format!(", never in {own} of {}, the first in {theirs}", d.runs),
+        [0, 0] => return format!("{mid}{range}{unsure}"),
+        [own, 0] => format!("never in {own} of {}", d.runs),
+        [0, theirs] => format!("the first never in {theirs} of {}", d.runs),
+        [own, theirs] => format!("never in {own} of {}, the first in {theirs}", d.runs),
     };
-    format!("{mid}{range}{unsure}{never}")
+    // In no case do both get there.
+    if d.median.mid.is_finite() { format!("{mid}{range}{unsure}, {never}") } else { never }
 }
 
 /// The percentages of cases that pay and that spare; with a question mark if too many do not show it.
@@ -244,6 +241,17 @@ mod tests {
         assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2)), ("broken", None)]);
         let lines = sheet(&rows, None, &TERMS).lines;
         assert_eq!((lines[1][2].as_str(), lines[2][1].as_str()), ("-50, never in 2 of 8", "broke a rule"));
+    }
+
+    #[test]
+    fn what_never_gets_there_anywhere_is_behind() {
+        let mut rows: Vec<GameRow> = cases("hystart", 1.0, 0).chain(cases("stalls", 0.5, 0)).collect();
+        for r in rows.iter_mut().filter(|r| r.startup == "stalls") {
+            r.time_s.insert("10000000".into(), None);
+        }
+        let ranks: Vec<_> = places(&rows, None, &TERMS).iter().map(|p| (p.startup, p.rank)).collect();
+        assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2))]);
+        assert_eq!(sheet(&rows, None, &TERMS).lines[1][2], "never in 8 of 8");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::rank::{Place, Terms, places};
 use crate::score::populations;
 use slowstart::registry::Need;
 use slowstart_study::decision::Change;
-use slowstart_study::price::Price;
+use slowstart_study::price::{Price, RARE};
 use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{list, number, signed};
 
@@ -18,6 +18,11 @@ fn change(p: &Place) -> Option<Change> {
 
 fn gain(p: &Place) -> f64 {
     p.differences[0].map_or(0.0, |d| d.median.mid)
+}
+
+/// True if it takes less time, by the margin at least, where both get there.
+fn is_sooner(p: &Place, terms: &Terms) -> bool {
+    gain(p).is_finite() && gain(p) <= -100.0 * terms.margin
 }
 
 /// Cases in which it never delivers 10 MB and the baseline does.
@@ -84,7 +89,7 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
         others.iter().filter(|p| p.rank.is_some() && !p.need.is_some_and(Need::is_rare)).collect();
     let are = |what: Change| able.iter().copied().filter(|p| change(p) == Some(what)).collect::<Vec<_>>();
     // What is only better in that it completes where the baseline does not is no sooner.
-    let by_time = |p: &&Place| gain(p) <= -100.0 * terms.margin;
+    let by_time = |p: &&Place| is_sooner(p, terms);
     let mut sooner: Vec<&Place> = are(Change::Better).into_iter().filter(by_time).collect();
     sooner.sort_by(|a, b| paid(a).total_cmp(&paid(b)).then(gain(a).total_cmp(&gain(b))));
     let mut told = Vec::new();
@@ -113,7 +118,7 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
         }
     }
     told.extend(somewhere(rows, terms));
-    let spares = |p: &Place| p.prices[0].is_some_and(|c| c.spares > c.pays && c.spares * 20 >= c.runs);
+    let spares = |p: &Place| p.prices[0].is_some_and(|c| c.spares > c.pays && c.spares * RARE >= c.runs);
     let mut sparing: Vec<&Place> =
         able.iter().copied().filter(|p| change(p) == Some(Change::Even) && spares(p)).collect();
     sparing.sort_by_key(|p| std::cmp::Reverse(p.prices[0].map(|c| c.spares)));
@@ -165,7 +170,7 @@ fn somewhere(rows: &[GameRow], terms: &Terms) -> Option<String> {
         let places = places(rows, Some(name), terms);
         let sooner = places.iter().skip(1).filter(|p| {
             change(p) == Some(Change::Better)
-                && gain(p) <= -100.0 * terms.margin
+                && is_sooner(p, terms)
                 && p.rank.is_some()
                 && !p.need.is_some_and(Need::is_rare)
         });

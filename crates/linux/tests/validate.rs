@@ -89,7 +89,7 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
             }
         }
         if valid < 3 {
-            println!("skipped: cell {} (this machine releases packets too late)", cell.name);
+            println!("skipped: cell {} (this machine is too busy)", cell.name);
             continue;
         }
         assert!(near.iter().all(|n| 2 * n > valid), "{}: {near:?} of {valid} runs are near", cell.name);

@@ -281,7 +281,7 @@ fn says(s: &Series) -> String {
 fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
     const LINE: f64 = 17.0;
     const LETTER: f64 = 7.4;
-    // A line farther away is as bad as so many points of a curve below the text, of which there are 100 or 200.
+    // A label goes one line farther from its ring rather than cover this many points of a curve; it can cover 200.
     const FAR: usize = 20;
     let area = axes.area;
     let (top, bottom) = (area.top + LINE, area.bottom - 6.0);

@@ -235,26 +235,10 @@ pub fn paired(
     }
 }
 
-/// The difference in percent of `a` from `b`, pair by pair, by a measure in which less is better or not;
-/// `None` if there are not as many of one as of the other, or none.
-pub fn relative(a: &[f64], b: &[f64], margin: f64, less_is_better: bool) -> Option<Difference> {
-    let pairs: Vec<f64> =
-        a.iter().zip(b).map(|(x, y)| 100.0 * (x / y - 1.0)).filter(|d| d.is_finite()).collect();
-    let middle = median(&pairs).filter(|_| a.len() == b.len())?;
-    Some(Difference::of(middle, margin * 100.0, less_is_better, pairs.len()))
-}
-
 /// The difference in percent of the first times of pairs from the second, of which a missing one is later than any.
 pub fn times(pairs: &[(Option<f64>, Option<f64>)], margin: f64) -> Option<Difference> {
     let (middle, never) = paired(pairs, true, true)?;
     Some(Difference::of(middle, margin * 100.0, true, pairs.len()).with_never(never))
-}
-
-/// The difference of `a` from `b` in lost packets, pair by pair.
-pub fn lost(a: &[f64], b: &[f64]) -> Option<Difference> {
-    let pairs: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).filter(|d| d.is_finite()).collect();
-    let middle = median(&pairs).filter(|_| a.len() == b.len())?;
-    Some(Difference::of(middle, LOSS_MARGIN, true, pairs.len()))
 }
 
 impl Difference {

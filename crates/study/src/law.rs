@@ -26,7 +26,7 @@ struct Happens {
     objects: (usize, f64),
 }
 
-/// What is drawn for a run.
+/// What one run has at random.
 type Drawn = (bool, u64, bool, (u32, bool), bool, bool, bool, f64, (usize, f64));
 
 /// A startup: how often each thing happens is drawn first, so that rare and common mixtures both occur.

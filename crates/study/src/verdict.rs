@@ -84,12 +84,9 @@ fn today(d: &Decision, base: &Standing) -> String {
     };
     let does = match d.by {
         Measure::ObjectMedian => {
-            let tail = s.typical(Measure::ObjectP95).map_or(0.0, |(m, _)| m.mid);
-            format!(
-                "needs {} s for the median object and {} s at the 95th percentile{in_some}",
-                number(middle),
-                number(tail)
-            )
+            let tail = s.typical(Measure::ObjectP95).map(|(m, _)| number(m.mid));
+            let tail = tail.map_or(String::new(), |t| format!(" and {t} s at the 95th percentile"));
+            format!("needs {} s for the median object{tail}{in_some}", number(middle))
         }
         Measure::Goodput => format!("gets {} over {} s{in_some}", rate(middle * 1e6), number(row.duration_s)),
         by => format!("needs {} s{}{in_some}", number(middle), size(by, row)),

@@ -1,8 +1,8 @@
 //! Connections without a value of a measure: those that are open or delivered nothing have no time to the last
 //! byte, and those that delivered less have no time to 1 MB.
 //!
-//! Means are of the others. Arms that lack a value in like shares lose the same by it; where one lacks it more
-//! often, what it has left may look better because the worst is missing. What never finishes is worse than any
+//! A mean is over the connections that have a value. If two arms lack it equally often, their means compare; if one
+//! lacks it more often, its mean may look better because its worst connections are missing. What never finishes is worse than any
 //! number, so such an arm may be shown to be worse by the values that it has, and never to be better.
 
 use crate::estimate::{Effect, Sums};

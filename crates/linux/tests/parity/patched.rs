@@ -16,7 +16,7 @@ const HEADERS: [&str; 6] =
 /// What it decided on an acknowledgement: the window, the threshold, and which tests ended slow start.
 type Decision = (u32, u32, bool, bool);
 
-/// A program with the patched file, which is told of each event and asked for its decisions at the end.
+/// A process that runs the patched `tcp_cubic.c`. It reads the events of connections and writes its decisions.
 pub(crate) struct Patched {
     child: Child,
     events: BufWriter<ChildStdin>,

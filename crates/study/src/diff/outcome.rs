@@ -109,7 +109,7 @@ impl Outcome {
             }
             _ => Self::apart(a, b, margin),
         };
-        // The few runs that both have are the same; of the others nothing is known.
+        // The runs that both have are equal, but too few: the others may differ.
         if outcome.is == Is::Same && a.rows.len() != b.rows.len() && outcome.pairs < FEWEST_PAIRS {
             outcome.is = Is::TooFew;
         }

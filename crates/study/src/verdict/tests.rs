@@ -36,7 +36,8 @@ fn one_startup() {
     );
 }
 
-/// Runs of a browser with so many objects of this time, of which a last one may never come.
+/// Twelve runs of a browser. `of_run` gives the number of objects that come, each after about `time` seconds, and
+/// whether one more never does.
 fn browsers(startup: &str, time: f64, of_run: impl Fn(u32) -> (usize, bool)) -> Vec<Row> {
     with(rows(startup, &[1.0; 12]), |r| {
         let (n, stalls) = of_run(r.run);
