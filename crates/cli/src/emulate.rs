@@ -17,12 +17,13 @@ use std::time::Duration;
 
 /// Run a program over an emulated path on the real clock
 ///
-/// The TCP is that of the running kernel. Without root it runs in a user namespace,
-/// where the system permits that (`slowstart kernel check` says so). The program runs at the client's end of
-/// the path. The server's end has the address 10.77.0.1 ($SLOWSTART_SERVER) and
-/// is the network namespace $SLOWSTART_SERVER_NS. As root, the server has a cgroup
-/// ($SLOWSTART_SERVER_CGROUP), which `kernel trial` and `kernel select` take. The link of the path carries
-/// the direction from server to client.
+/// The TCP is that of the running kernel. Without root it runs in a user
+/// namespace, where the system permits that (`slowstart kernel check` tells).
+/// The program runs at the client's end of the path. The server's end has the
+/// address 10.77.0.1 ($SLOWSTART_SERVER) and is the network namespace
+/// $SLOWSTART_SERVER_NS. As root, the server has a cgroup
+/// ($SLOWSTART_SERVER_CGROUP), which `kernel trial` and `kernel select` take.
+/// The link of the path carries the direction from server to client.
 ///
 /// Exit status: that of the program; 128+N if signal N ended it; 130 after
 /// Ctrl-C; 2 if the run is invalid or the path failed.

@@ -18,7 +18,7 @@ pub struct Sheet {
 
 /// What the first table's columns mean, in two lines of a terminal.
 pub const BRIEF: &str = "loses more/less, others: in % of cases; early to none: where it left.\n\
-    * on the Pareto front of the means; ~ rebuilt without its paper; ?: not shown; -v: more.";
+    * Pareto front of the means; ~ without its paper; ? not shown; -v: more.";
 
 /// What the columns mean, for below the tables.
 pub const LEGEND: &str = "rank: one more than the number of startups that reach 10 MB faster, case by case, beyond the margin and at 95 % confidence; ?: \

@@ -210,7 +210,13 @@ pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyErro
     let (name, params) = split(text);
     let entry = registry::named(name).ok_or_else(|| {
         let names: Vec<&str> = registry::all().map(|e| e.name).collect();
-        named(key, name, &names, format!("a startup: one of {}", names.join(", ")))
+        // A near name says more than all of them.
+        let expected = if did_you_mean(name, &names).is_empty() {
+            format!("a startup: one of {}", names.join(", "))
+        } else {
+            "a startup".to_string()
+        };
+        named(key, name, &names, expected)
     })?;
     let mut s = entry.algorithm;
     for param in params {
