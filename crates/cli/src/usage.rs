@@ -58,12 +58,8 @@ fn refused(e: &clap::Error) -> Option<String> {
     Some(format!("{argument}: found {found:?}: {why}"))
 }
 
-/// What an error has that asks for a name.
-const NAMES: [&str; 2] = ["one of", "did you mean"];
-
 /// Where the names are that an error asks for, as a sentence that begins with a space; empty if it asks for none.
 pub(crate) fn list_of(error: &str) -> String {
-    let list =
-        LISTS.iter().find(|(begin, _)| error.contains(begin) && NAMES.iter().any(|n| error.contains(n)));
+    let list = LISTS.iter().find(|(begin, _)| error.contains(begin) && error.contains("one of"));
     list.map_or(String::new(), |(_, list)| format!("; `slowstart list {list}` says what each is"))
 }

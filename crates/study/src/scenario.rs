@@ -210,13 +210,7 @@ pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyErro
     let (name, params) = split(text);
     let entry = registry::named(name).ok_or_else(|| {
         let names: Vec<&str> = registry::all().map(|e| e.name).collect();
-        // A near name says more than all of them.
-        let expected = if did_you_mean(name, &names).is_empty() {
-            format!("a startup: one of {}", names.join(", "))
-        } else {
-            "a startup".to_string()
-        };
-        named(key, name, &names, expected)
+        named(key, name, &names, format!("a startup: one of {}", names.join(", ")))
     })?;
     let mut s = entry.algorithm;
     for param in params {
