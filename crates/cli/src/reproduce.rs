@@ -9,7 +9,7 @@ use slowstart_papers::claim::{Cause, Verdict};
 use slowstart_papers::experiment::Experiment;
 use slowstart_papers::judge::{self, Judged};
 use slowstart_papers::record::{self, Record};
-use slowstart_papers::{page, run, summary};
+use slowstart_papers::{page, run, screen, summary};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -187,9 +187,12 @@ fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<(
         lines.push('\n');
     }
     let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
-    let (list, index) = (summary::list(&records), page::index(&records));
+    let (list, index) = (summary::list(&records), screen::index(&records));
     for (name, text) in [(CLAIMS, lines), (TABLE, readme), (LIST, list), (INDEX, index)] {
         write_bytes(dir, name, text.as_bytes())?;
+    }
+    for (name, page) in screen::papers(&records).map_err(anyhow::Error::msg)? {
+        write_bytes(dir, &name, page.as_bytes())?;
     }
     Ok(())
 }

@@ -140,6 +140,11 @@ impl Printed {
         Some((value, 10_f64.powi(rounded)))
     }
 
+    /// The number.
+    pub(crate) fn value(&self) -> Option<f64> {
+        Some(self.number()?.0)
+    }
+
     /// The bound, for this statistic.
     pub(crate) fn bound(&self, take: Statistic) -> Option<(f64, f64)> {
         let (value, half) = self.number()?;

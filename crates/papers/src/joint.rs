@@ -2,7 +2,7 @@
 //! value that meets most of them is the paper's network; what no value meets together differs, whatever each
 //! claim alone.
 
-use crate::record::Record;
+use crate::record::{Record, find};
 use serde::Deserialize;
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(crate) struct Group {
     /// Its values: the ends of the names of studies.
     values: Vec<String>,
     /// The claims, as `paper/experiment/claim`, each with the heading of its column.
-    claims: Vec<(String, String)>,
+    pub(crate) claims: Vec<(String, String)>,
 }
 
 /// A headline of a paper, which several claims state together.
@@ -27,14 +27,14 @@ pub(crate) struct Headline {
     /// What the paper says.
     says: String,
     /// The claims, as `paper/experiment/claim`.
-    claims: Vec<String>,
+    pub(crate) claims: Vec<String>,
     /// The group in which they are judged; absent if they share no unknown.
     within: Option<String>,
 }
 
 /// The verdict on some claims together.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Met {
+pub(crate) enum Met {
     All,
     NotAll,
     Open,
@@ -54,7 +54,7 @@ impl Met {
         if any { met } else { Self::Open }
     }
 
-    const fn letter(self) -> &'static str {
+    pub(crate) const fn letter(self) -> &'static str {
         match self {
             Self::All => "holds",
             Self::NotAll => "differs",
@@ -64,7 +64,7 @@ impl Met {
 }
 
 /// What a claim measured with a value of the unknown; `None` if it was not run with it.
-type Cell = Option<(String, Met)>;
+pub(crate) type Cell = Option<(String, Met)>;
 
 /// The measured values of a claim with one value of the unknown, and the verdict on them.
 fn cell(r: &Record, value: &str) -> Cell {
@@ -85,89 +85,109 @@ fn cell(r: &Record, value: &str) -> Cell {
     Some((text, Met::of(here.iter().map(|(_, v)| *v))))
 }
 
-fn record<'a>(records: &'a [Record], id: &str) -> Result<Option<&'a Record>, String> {
-    let found = records.iter().find(|r| r.id == id);
-    let experiment = id.rsplit_once('/').map_or("", |(e, _)| e);
-    if found.is_none() && records.iter().any(|r| r.experiment() == experiment) {
-        return Err(format!("papers.toml: found {id:?}, expected the id of a claim"));
-    }
-    Ok(found)
-}
-
 /// How many of the claims hold with a value, and how many have a value at all.
 fn count(cells: &[Cell]) -> (usize, usize) {
     let met = cells.iter().flatten().filter(|c| c.1 == Met::All).count();
     (met, cells.iter().flatten().count())
 }
 
-/// The table of a group, and what it says: which value meets most, and what none meets together. `None` if none
-/// of its experiments was run.
+/// The claims of a group, for each value of the unknown.
+pub(crate) struct Table {
+    pub(crate) unknown: String,
+    /// Heading and printed value of each claim.
+    pub(crate) columns: Vec<(String, String)>,
+    /// A value of the unknown, and what each claim measured with it.
+    pub(crate) rows: Vec<(String, Vec<Cell>)>,
+    /// Which value meets most, and what it does not meet.
+    pub(crate) most: String,
+}
+
+impl Table {
+    /// The table in Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let mut out = format!("| {} |", self.unknown);
+        for (heading, paper) in &self.columns {
+            let _ = write!(out, " {heading} (paper: {}) |", paper.replace('|', "\\|"));
+        }
+        let _ = writeln!(out, " met |\n|---|{}--:|", "--:|".repeat(self.columns.len()));
+        for (value, cells) in &self.rows {
+            let _ = write!(out, "| {value} |");
+            for c in cells {
+                let text = c.as_ref().map_or("-".into(), |(text, met)| match met {
+                    Met::All => format!("**{text}**"),
+                    Met::NotAll => text.clone(),
+                    Met::Open => format!("{text} (?)"),
+                });
+                let _ = write!(out, " {text} |");
+            }
+            let (met, known) = count(cells);
+            let _ = writeln!(out, " {met} of {known} |");
+        }
+        let _ = writeln!(out, "\nBold: it holds; (?): undecided.{}", self.most);
+        out
+    }
+}
+
+/// The table of a group. `None` if none of its experiments was run.
 ///
 /// # Errors
 /// Says which id is no claim.
-pub(crate) fn table(g: &Group, records: &[Record]) -> Result<Option<String>, String> {
-    let mut columns = Vec::new();
+pub(crate) fn table(g: &Group, records: &[Record]) -> Result<Option<Table>, String> {
+    let mut claims = Vec::new();
     for (id, heading) in &g.claims {
-        if let Some(r) = record(records, id)? {
-            columns.push((heading, r));
+        if let Some(r) = find(records, id)? {
+            claims.push((heading, r));
         }
     }
-    if columns.is_empty() {
+    if claims.is_empty() {
         return Ok(None);
     }
-    let mut out = format!("| {} |", g.unknown);
-    for (heading, r) in &columns {
-        let _ = write!(out, " {heading} (paper: {}) |", r.claimed.replace('|', "\\|"));
-    }
-    let _ = writeln!(out, " met |\n|---|{}--:|", "--:|".repeat(columns.len()));
-    let mut best: (usize, Vec<(&String, Vec<Cell>)>) = (0, Vec::new());
-    for value in &g.values {
-        let cells: Vec<_> = columns.iter().map(|(_, r)| cell(r, value)).collect();
-        let _ = write!(out, "| {} |", value.trim_start_matches(", "));
-        for c in &cells {
-            let text = c.as_ref().map_or("-".into(), |(text, met)| match met {
-                Met::All => format!("**{text}**"),
-                Met::NotAll => text.clone(),
-                Met::Open => format!("{text} (?)"),
-            });
-            let _ = write!(out, " {text} |");
-        }
-        let (met, known) = count(&cells);
-        let _ = writeln!(out, " {met} of {known} |");
-        match met.cmp(&best.0) {
-            std::cmp::Ordering::Greater => best = (met, vec![(value, cells)]),
-            std::cmp::Ordering::Equal if met > 0 => best.1.push((value, cells)),
-            _ => {}
-        }
-    }
-    out.push_str("\nBold: it holds; (?): undecided.");
     let name = |v: &str| v.trim_start_matches(", ").to_string();
-    for (value, cells) in &best.1 {
-        let missing: Vec<&str> = columns
+    let rows: Vec<(String, Vec<Cell>)> =
+        g.values.iter().map(|v| (name(v), claims.iter().map(|(_, r)| cell(r, v)).collect())).collect();
+    let met = |row: &(String, Vec<Cell>)| count(&row.1).0;
+    let best = rows.iter().map(met).max().unwrap_or(0);
+    let mut most = String::new();
+    for (value, cells) in rows.iter().filter(|row| best > 0 && met(row) == best) {
+        let missing: Vec<&str> = claims
             .iter()
             .zip(cells)
             .filter(|(_, c)| c.as_ref().is_none_or(|c| c.1 != Met::All))
             .map(|((heading, _), _)| heading.as_str())
             .collect();
         let rest = if missing.is_empty() { "nothing is missing".into() } else { missing.join(", ") };
-        let _ =
-            write!(out, " Most, {} of {}, with {}; not with it: {rest}.", best.0, columns.len(), name(value));
+        let _ = write!(most, " Most, {best} of {}, with {value}; not with it: {rest}.", claims.len());
     }
-    if best.1.is_empty() {
-        out.push_str(" No value meets any.");
+    if best == 0 {
+        most.push_str(" No value meets any.");
     }
-    out.push('\n');
-    Ok(Some(out))
+    let columns = claims.iter().map(|(heading, r)| ((*heading).clone(), r.claimed.clone())).collect();
+    Ok(Some(Table { unknown: g.unknown.clone(), columns, rows, most }))
+}
+
+/// A headline with the verdicts on it.
+pub(crate) struct Verdicts {
+    pub(crate) says: String,
+    /// What the paper prints.
+    pub(crate) paper: String,
+    /// The verdict on each of its claims.
+    pub(crate) alone: String,
+    /// The verdict on them together.
+    pub(crate) together: String,
 }
 
 /// The verdict on a headline, with its reason; `None` if none of its experiments was run.
 ///
 /// # Errors
 /// Says which id is no claim, or which group does not exist.
-pub(crate) fn headline(h: &Headline, groups: &[Group], records: &[Record]) -> Result<Option<String>, String> {
+pub(crate) fn headline(
+    h: &Headline,
+    groups: &[Group],
+    records: &[Record],
+) -> Result<Option<Verdicts>, String> {
     let mut of = Vec::new();
     for id in &h.claims {
-        let Some(r) = record(records, id)? else { return Ok(None) };
+        let Some(r) = find(records, id)? else { return Ok(None) };
         of.push(r);
     }
     let paper: Vec<String> = of.iter().map(|r| r.claimed.clone()).collect();
@@ -192,7 +212,12 @@ pub(crate) fn headline(h: &Headline, groups: &[Group], records: &[Record]) -> Re
             }
         }
     };
-    Ok(Some(format!("| {} | {} | {} | **{joint}** |\n", h.says, paper.join("; "), alone.join("; "))))
+    Ok(Some(Verdicts {
+        says: h.says.clone(),
+        paper: paper.join("; "),
+        alone: alone.join("; "),
+        together: joint,
+    }))
 }
 
 #[cfg(test)]
@@ -224,16 +249,17 @@ mod tests {
         let b = claim("p/e/b", "net, small, x: 8; net, large, x: 1", &["differs", "holds"]);
         let h: Headline =
             toml::from_str("says = 'both'\nclaims = ['p/e/a', 'p/e/b']\nwithin = 'g'").expect("as written");
-        let of = |records: &[Record]| headline(&h, &[group()], records).expect("claims").expect("run");
-        assert!(of(&[a.clone(), b.clone()]).contains("**differs with every buffer**"));
+        let of =
+            |records: &[Record]| headline(&h, &[group()], records).expect("claims").expect("run").together;
+        assert!(of(&[a.clone(), b.clone()]).contains("differs with every buffer"));
         let both = claim("p/e/b", "net, small, x: 1; net, large, x: 1", &["holds", "holds"]);
-        assert!(of(&[a.clone(), both.clone()]).contains("**holds with small**"));
+        assert!(of(&[a.clone(), both.clone()]).contains("holds with small"));
         let open = claim("p/e/b", "net, small, x: 1; net, large, x: 1", &["undecided", "holds"]);
-        assert!(of(&[a.clone(), open]).contains("**undecided with small; differs otherwise**"));
-        let text = table(&group(), &[a.clone(), both]).expect("claims").expect("run");
+        assert!(of(&[a.clone(), open]).contains("undecided with small; differs otherwise"));
+        let text = table(&group(), &[a.clone(), both]).expect("claims").expect("run").markdown();
         assert!(text.contains("| small | **1.0** | **1** | 2 of 2 |"), "{text}");
         assert!(text.contains("Most, 2 of 2, with small; not with it: nothing is missing."), "{text}");
         assert!(table(&group(), std::slice::from_ref(&a)).is_err(), "its experiment has no such claim");
-        assert_eq!(table(&group(), &[]), Ok(None));
+        assert!(table(&group(), &[]).is_ok_and(|t| t.is_none()));
     }
 }

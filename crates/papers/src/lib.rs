@@ -20,12 +20,15 @@
 //! - [`figure`] and [`web_figures`]: charts
 //! - [`page`]: the HTML page of an experiment
 //! - `joint`: claims judged together
+//! - `drawn`: figures and tables of the papers, drawn again
 //! - [`summary`]: the table of all claims, and their list
+//! - [`screen`]: the page of each paper, and the index of all claims
 
 pub mod background;
 pub mod bins;
 pub mod catalogue;
 pub mod claim;
+mod drawn;
 pub mod experiment;
 pub mod figure;
 pub mod formula;
@@ -36,6 +39,7 @@ pub mod page;
 pub mod record;
 pub mod result;
 pub mod run;
+pub mod screen;
 pub mod spectrum;
 pub mod statistic;
 pub mod summary;

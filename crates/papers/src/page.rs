@@ -5,7 +5,6 @@ use crate::experiment::{Column, Comparison, Experiment};
 use crate::figure;
 use crate::judge::{Judged, Measured, bound_text};
 use crate::measure::Measure;
-use crate::record::Record;
 use crate::result::RunResult;
 use crate::statistic::statistic;
 use crate::web_figures;
@@ -197,6 +196,7 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
         }
         @if web {
             (web_figures::charts_and_table(&studies, results))
+            @if let Some(b) = &e.beside { (beside(b, results)) }
         } @else if !results.is_empty() {
             h2 { "Runs" }
             (medians(results, &e.columns))
@@ -206,35 +206,4 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
         pre { code { (command) } }
     };
     document(&format!("{}: {}", e.id, e.title), &body, Script::Charts)
-}
-
-/// The page of all claims, with a search box; each links to its place on the page of its experiment.
-pub fn index(records: &[Record]) -> String {
-    let link = |r: &Record| {
-        let (experiment, claim) = r.id.rsplit_once('/').unwrap_or(("", &r.id));
-        format!("{}.html#{claim}", experiment.replace('/', "-"))
-    };
-    let body = html! {
-        p { "Every claim that is judged. Pages of experiments that were not run with this folder are missing." }
-        div class="scroll" tabindex="0" {
-            table {
-                thead { tr {
-                    @for h in ["claim", "statement", "paper", "verdict", "cause", "whose"] { th scope="col" class="text" { (h) } }
-                } }
-                tbody {
-                    @for r in records {
-                        tr {
-                            th scope="row" class="text" { a href=(link(r)) { (r.id) } }
-                            td class="text" { (r.says) }
-                            td class="text" { (r.claimed) }
-                            td class="text" { (r.verdict) }
-                            td class="text" { (r.cause) }
-                            td class="text" { (r.origin) }
-                        }
-                    }
-                }
-            }
-        }
-    };
-    document("Claims of papers", &body, Script::Tables)
 }

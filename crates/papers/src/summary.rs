@@ -11,11 +11,11 @@ use std::fmt::Write;
 /// A paper as the summary shows it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Paper {
-    name: String,
-    title: String,
-    concludes: String,
-    stands: String,
+pub(crate) struct Paper {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) concludes: String,
+    pub(crate) stands: String,
     rows: Vec<String>,
     /// True if it is none of the five papers: its line stands below the sum.
     #[serde(default)]
@@ -24,10 +24,16 @@ struct Paper {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Papers {
-    paper: Vec<Paper>,
-    headline: Vec<Headline>,
-    joint: Vec<Group>,
+pub(crate) struct Papers {
+    pub(crate) paper: Vec<Paper>,
+    pub(crate) headline: Vec<Headline>,
+    pub(crate) joint: Vec<Group>,
+}
+
+impl Papers {
+    pub(crate) fn read() -> Result<Self, String> {
+        toml::from_str(include_str!("papers.toml")).map_err(|e| format!("papers.toml: {e}"))
+    }
 }
 
 /// Escapes text for a table cell.
@@ -36,7 +42,7 @@ fn cell(text: &str) -> String {
 }
 
 /// Measured values for a table: the first and last of many, without their cases.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let parts: Vec<&str> = text.split("; ").collect();
     let value = |part: &str| part.rsplit_once(": ").map_or(part, |(_, v)| v).to_string();
     match parts.as_slice() {
@@ -55,7 +61,7 @@ const VERDICTS: [&str; 6] = {
     names
 };
 
-fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
+pub(crate) fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     let records: Vec<&Record> = records.collect();
     let n = |v: &str| records.iter().filter(|r| r.verdict == v).count();
     let counts: Vec<String> = VERDICTS.iter().filter(|v| n(v) > 0).map(|v| format!("{} {v}", n(v))).collect();
@@ -67,12 +73,13 @@ fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 /// # Errors
 /// Says which row of `papers.toml` is no claim.
 pub fn readme(records: &[Record]) -> Result<String, String> {
-    let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
+    let papers = Papers::read()?;
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? About \
          half do. Below the sum are numbers that others published (`field`). `slowstart reproduce EXPERIMENT --out FOLDER` \
-         makes the page of an experiment, with every claim, and an index of all with a search box. [`claims.jsonl`](claims.jsonl) has \
-         all claims as data; the book lists them (`claims.md`).\n\n\
+         makes the page of an experiment, with every claim, a page of each paper with its figures and tables, what it prints beside \
+         what is measured, and an index of all claims with a search box. [`claims.jsonl`](claims.jsonl) has all claims as data; the book \
+         lists them (`claims.md`). [How the verdicts are checked](checks.md).\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
          leaves out, and differs with others. *The paper cannot show it* if it is undecided here, and a sample of the paper's size \
@@ -120,12 +127,14 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
          give.\n\n| Headline | Paper | Each alone | Together |\n|---|---|---|---|\n",
     );
     for h in &papers.headline {
-        out.push_str(&joint::headline(h, &papers.joint, records)?.unwrap_or_default());
+        if let Some(v) = joint::headline(h, &papers.joint, records)? {
+            let _ = writeln!(out, "| {} | {} | {} | **{}** |", v.says, v.paper, v.alone, v.together);
+        }
     }
     out.push('\n');
     for g in &papers.joint {
         if let Some(table) = joint::table(g, records)? {
-            let _ = writeln!(out, "### {}\n\n{table}", g.name);
+            let _ = writeln!(out, "### {}\n\n{}", g.name, table.markdown());
         }
     }
     for p in &papers.paper {

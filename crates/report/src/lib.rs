@@ -9,6 +9,7 @@
 //! - [`cells`]: the page of a comparison of two engines
 //! - [`document()`]: the skeleton of every page
 //! - [`chart`]: charts as SVG
+//! - [`intervals`]: charts of printed values beside measured intervals
 //! - [`figure`]: figures of lines over any axis, as data for the script
 //! - [`look`]: the colour and dashes of each startup
 //! - [`data`]: runs as data for the page's script
@@ -18,6 +19,7 @@ pub mod cells;
 pub mod chart;
 pub mod data;
 pub mod figure;
+pub mod intervals;
 pub mod link;
 pub mod look;
 pub mod overlay;
