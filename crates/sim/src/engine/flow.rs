@@ -90,7 +90,7 @@ pub struct Flow {
     /// packet, and whether drops and delays are counted in [`Truth::impact`].
     sender: End,
     headers: u8,
-    witness: bool,
+    pub(super) witness: bool,
     pub(super) one_way: OneWay,
     /// What the engine observed of it.
     pub truth: Truth,
@@ -179,12 +179,17 @@ impl Flow {
     /// capacity to check, and nothing for the application.
     #[inline]
     pub(super) fn is_quiet(&self, end: End) -> bool {
-        let Endpoint { tx, rx, .. } = &self.ends[end];
-        tx.events.is_empty()
-            // Not less than what is delivered.
-            && rx.next() <= self.due[end]
-            && (self.closed[end] || !rx.finished())
+        self.ends[end].tx.events.is_empty()
+            && self.has_nothing_for_application(end)
             && (end != self.sender || self.truth.capacity.is_some())
+    }
+
+    /// True if the application of an end has nothing to do about what has been delivered.
+    #[inline]
+    pub(super) fn has_nothing_for_application(&self, end: End) -> bool {
+        let rx = &self.ends[end].rx;
+        // Not less than what is delivered.
+        rx.next() <= self.due[end] && (self.closed[end] || !rx.finished())
     }
 
     /// True if an end gave up the handshake, with the peer or with a proxy: no more data can arrive.

@@ -5,6 +5,7 @@ mod id;
 mod net;
 mod proxy;
 mod queued;
+mod run;
 mod truth;
 
 pub use crate::ends::{End, PerEnd};
@@ -275,14 +276,19 @@ impl Engine {
         until: Instant,
         stop: &mut impl FnMut(&Self) -> bool,
     ) -> Option<Instant> {
-        while let Some(Arrival { packet, next }) = self.net.take_arrival(line) {
+        while let Some(Arrival { packet, mut next }) = self.net.take_arrival(line) {
             self.cost.events += 1;
             if packet.has_segment() {
                 self.on_stored_arrival(end, at, line, &packet);
             } else {
                 self.on_arrival(end, at, &packet, None);
             }
-            let stops = stop(self);
+            let mut stops = stop(self);
+            if packet.has_followers() && !stops {
+                let first = at;
+                (at, next) = self.receive_run(end, first, line, until, &packet);
+                stops = at > first && stop(self);
+            }
             if stops || !self.net.continue_line(line, next, until) {
                 self.net.schedule_line(line, next);
                 return stops.then_some(at);

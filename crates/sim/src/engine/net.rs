@@ -7,8 +7,9 @@
 use super::flow::{Control, Flow, Origin};
 use super::id::{ClockId, Destination, Due, FlowId, LineId, Source};
 use super::queued::{Fate, Queued, Waiting, What};
+use super::run::{self, Run};
 use crate::ends::{End, PerEnd};
-use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path, Spacing};
+use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
 use crate::tcp::segment::{ACK, FIN, Numbers, PSH, SYN, Segment, Wire, milliseconds};
@@ -111,6 +112,18 @@ impl Packet {
         self.rest & SEGMENT != 0
     }
 
+    /// True if others follow it in its [`Run`].
+    #[inline]
+    pub(super) fn has_followers(&self) -> bool {
+        self.rest & RUN != 0
+    }
+
+    /// The timestamp of a packet without [`Packet::has_segment`].
+    #[inline]
+    pub(super) fn stamp(&self) -> u32 {
+        milliseconds(self.sent)
+    }
+
     /// True for an acknowledgement alone, without SACK blocks.
     pub(super) fn is_plain_ack(&self) -> bool {
         self.flags() == ACK && self.len() == 0 && !self.has_segment()
@@ -119,7 +132,7 @@ impl Packet {
     /// What the segment of a packet without [`Packet::has_segment`] says.
     #[inline]
     pub(super) fn numbers(&self) -> Numbers {
-        let timestamp = Some((milliseconds(self.sent), (self.answer >> 32) as u32));
+        let timestamp = Some((self.stamp(), (self.answer >> 32) as u32));
         let (ack, window) = (self.answer as u32, self.rest as u16);
         Numbers { seq: self.seq, ack, len: self.len(), window, flags: self.flags(), timestamp }
     }
@@ -145,22 +158,6 @@ pub(super) struct LineQueue {
     pub(super) queued: usize,
 }
 
-/// Number of packets from which a run takes less than each by itself.
-const LEAST_RUN: u32 = 3;
-
-/// Full packets of a burst that follow each other through the link: one place in the line stands for all of
-/// them.
-#[derive(Copy, Clone, Debug, Default)]
-struct Run {
-    /// Number of packets after the first.
-    left: u32,
-    /// The payload of each.
-    len: u32,
-    /// True if the last one pushes.
-    pushes: bool,
-    spacing: Spacing,
-}
-
 impl LineQueue {
     /// Stores the segment of a packet with [`Packet::has_segment`].
     #[inline(never)]
@@ -175,6 +172,7 @@ impl LineQueue {
     }
 
     /// Adds a run whose first packet arrives at `at`.
+    #[inline]
     fn push_run(&mut self, at: Instant, mut packet: Packet, run: Run) {
         packet.set_push(false);
         packet.rest |= RUN;
@@ -186,17 +184,42 @@ impl LineQueue {
     #[inline(never)]
     fn step_run(&mut self) {
         let Some((at, packet)) = self.line.first_mut() else { return };
-        let run = &mut self.run;
-        if run.left == 0 {
-            *run = self.runs.pop_front().unwrap_or_default();
+        if self.run.left == 0 {
+            self.run = self.runs.pop_front().unwrap_or_default();
         }
-        *at = run.spacing.next(*at);
-        packet.seq = packet.seq.wrapping_add(run.len);
-        run.left -= 1;
-        if run.left == 0 {
+        self.run.step(at, &mut packet.seq);
+        if self.run.left == 0 {
             packet.rest &= !RUN;
-            packet.set_push(run.pushes);
+            packet.set_push(self.run.pushes);
         }
+    }
+
+    /// When the first packet arrives, its sequence number, and those that follow it in the run of which some
+    /// packets have arrived.
+    pub(super) fn rest_of_run(&self) -> Option<(Instant, u32, Run)> {
+        self.line.first().map(|(at, packet)| (at, packet.seq, self.run))
+    }
+
+    /// Puts this packet of the run, and those that follow it, in the place of the first packet; nothing if the run
+    /// `is_over`. Returns when the first packet arrives then; [`Instant::NEVER`] if there is none.
+    pub(super) fn keep_rest_of_run(
+        &mut self,
+        next: Instant,
+        number: u32,
+        run: Run,
+        is_over: bool,
+    ) -> Instant {
+        self.run = run;
+        if is_over {
+            self.line.skip();
+        } else if let Some((at, packet)) = self.line.first_mut() {
+            (*at, packet.seq) = (next, number);
+            if run.left == 0 {
+                packet.rest &= !RUN;
+                packet.set_push(run.pushes);
+            }
+        }
+        self.line.next().unwrap_or(Instant::NEVER)
     }
 
     /// Adds a packet that may arrive before others.
@@ -257,7 +280,7 @@ impl Wire for PacketSink<'_> {
             return self.put_special_train(queued, *s, n);
         }
         let pushes = s.has(PSH);
-        let is_run = n >= LEAST_RUN && !packet.has_segment();
+        let is_run = n >= run::LEAST && !packet.has_segment();
         if is_run && self.net.put_run(line, packet, info.bytes, (n, s.len, pushes)) {
             return;
         }
@@ -462,7 +485,7 @@ impl Net {
 
     /// When the first event of either end is due; [`Instant::NEVER`] if there is none.
     pub(super) fn first(&self) -> Instant {
-        let clocks = self.clocks.iter().map(|c| c.peek().map_or(Instant::NEVER, |p| time(p.0)));
+        let clocks = [End::Server, End::Client].into_iter().map(|end| self.first_clock(end));
         let heads = self.heads.iter().flat_map(PerEnd::iter).copied();
         let queues = self.waiting.pending.iter().copied();
         clocks.chain(heads).chain(queues).min().unwrap_or(Instant::NEVER)
@@ -497,8 +520,15 @@ impl Net {
         Some((at, source, other))
     }
 
+    /// When the next clock of an end is due; [`Instant::NEVER`] if none is.
+    #[inline]
+    pub(super) fn first_clock(&self, end: End) -> Instant {
+        self.clocks[end].peek().map_or(Instant::NEVER, |p| time(p.0))
+    }
+
     /// Sets the time to `at`, the time of an event of `end`.
-    fn advance_to(&mut self, end: End, at: Instant) {
+    #[inline]
+    pub(super) fn advance_to(&mut self, end: End, at: Instant) {
         debug_assert!(at >= self.reached[end], "an event before {}", self.reached[end].0);
         (self.now, self.reached[end]) = (at, at);
     }
@@ -536,10 +566,10 @@ impl Net {
         // Where packets overtake, the event of one that was overtaken is pending twice.
         let (at, &packet) = queue.line.first().filter(|(at, _)| *at <= self.now)?;
         debug_assert_eq!(at, self.now, "an arrival that is late");
-        if packet.rest & RUN == 0 {
-            queue.line.skip();
-        } else {
+        if packet.has_followers() {
             queue.step_run();
+        } else {
+            queue.line.skip();
         }
         Some(Arrival { packet, next: queue.line.next().unwrap_or(Instant::NEVER) })
     }
@@ -560,7 +590,7 @@ impl Net {
 
     #[inline]
     fn continue_end(&mut self, end: End, at: Instant, other: Instant) -> bool {
-        let first = at < self.clocks[end].peek().map_or(other, |p| time(p.0).min(other));
+        let first = at < self.first_clock(end).min(other);
         if first {
             self.advance_to(end, at);
         }

@@ -33,6 +33,30 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.on_data(now, s, None, true, out)
     }
 
+    /// True if segments like this one that follow it bring nothing but their data, to be taken by
+    /// [`Endpoint::take_data`].
+    pub(crate) fn takes_data_alone(&self, s: Numbers) -> bool {
+        let sent = segment::wrap(self.tx.next(), self.header.isn);
+        self.is_plain(s.flags) && self.tx.idle() && s.ack.wrapping_sub(sent).cast_signed() <= 0
+    }
+
+    /// Takes `len` bytes of data, where [that is all](Endpoint::takes_data_alone) a segment brings.
+    #[allow(clippy::inline_always, reason = "each packet of data passes here")]
+    #[inline(always)]
+    pub(crate) fn take_data(
+        &mut self,
+        now: Instant,
+        seq: u32,
+        len: u32,
+        push: bool,
+        stamp: u32,
+    ) -> AckDecision {
+        match segment::unwrap(seq, self.header.peer_isn, self.rx.next()) {
+            Some(from) => self.rx.on_data(now, from, from + u64::from(len), (false, push), Some(stamp)),
+            None => AckDecision::Later,
+        }
+    }
+
     /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a
     /// function of its own so that the code for all others stays short (docs/dev/engine.md, "Inlining").
     #[inline(never)]

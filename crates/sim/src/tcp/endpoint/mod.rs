@@ -173,7 +173,7 @@ impl<C: Controller + Clone> Endpoint<C> {
     }
 
     /// Sends an ACK without data.
-    fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
+    pub(crate) fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
         let s = Segment {
             seq: segment::wrap(self.tx.next(), self.header.isn),
             flags: ACK,
