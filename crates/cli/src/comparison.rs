@@ -268,11 +268,17 @@ impl<'d, 'a> Comparison<'d, 'a> {
             vec![
                 name_group(&l.marked(), NAMES).into(),
                 cell(s, &|o| Some(o.lost_packets as f64)),
-                cell(s, &|o| o.goodput_dip.map(|d| d * 100.0)),
+                cell(s, &|o| {
+                    // The worst second saturates where the flows have bad seconds of their own.
+                    o.goodput_before_bps
+                        .filter(|b| *b > 0.0)
+                        .zip(o.goodput_bps)
+                        .map(|(b, with)| 100.0 * with / b)
+                }),
                 cell(s, &|o| o.delay_p99_s.map(|d| d * 1e3)),
             ]
         };
-        let headers = ["to the other flows", "lost", "worst second (% less)", "delay p99 (ms)"];
+        let headers = ["to the other flows", "lost", "goodput (% of before)", "delay p99 (ms)"];
         let table = Table {
             headers: headers.map(String::from).to_vec(),
             rows: self.lines.iter().map(line).collect(),

@@ -10,7 +10,7 @@ use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use slowstart_report::study::{self as report, caveats, title};
+use slowstart_report::study::{self as report, caveats, caveats_in_brief, title};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::decision::{Decision, Harm, Terms};
 use slowstart_study::engines::{Engine, Part, Watched, run_jobs};
@@ -385,8 +385,12 @@ impl How {
             for sentence in self.wide.then(|| split::sentences(rows)).into_iter().flatten() {
                 print(&output::wrap(&printable(&sentence), 2))?;
             }
-            for caveat in caveats(rows) {
-                print(&output::wrap(&format!("note: {caveat}"), 2))?;
+            if output::brief() {
+                caveats_in_brief(rows).map_or(Ok(()), |notes| print(&output::wrap(&notes, 2)))?;
+            } else {
+                for caveat in caveats(rows) {
+                    print(&output::wrap(&format!("note: {caveat}"), 2))?;
+                }
             }
         }
         print("")?;

@@ -49,7 +49,12 @@ fn argument(key: &'static Key) -> Arg {
     } else {
         ""
     };
-    let default = if key.default.is_empty() { String::new() } else { format!(" [default: {}]", key.default) };
+    let default = match key.name {
+        // A study file without startups has all.
+        "startups" => " [default: those that people choose among]".to_string(),
+        _ if key.default.is_empty() => String::new(),
+        _ => format!(" [default: {}]", key.default),
+    };
     let arg = Arg::new(key.argument)
         .long(key.argument)
         .value_name(key.value)

@@ -7,7 +7,7 @@
 //! - [`oracle`]: the time that no sender can beat
 //! - [`mod@reference`]: senders that know the path and obey rules, to which startups are compared by class
 //! - [`game`]: one startup on one case, and its row
-//! - [`score`]: the measures of a startup over many cases, their intervals, and the Pareto front
+//! - [`score`]: the measures of a startup over many cases, and their intervals
 //! - [`against`]: differences to the rows of an earlier league, case by case
 //! - [`rank`]: startups against a baseline, case by case, and their ranks
 //! - [`twins`]: the same cases on two engines

@@ -75,14 +75,15 @@ fn class(heading: &str) -> Option<&'static str> {
 /// Time to 10 MB against packets lost in startup, a point a startup: which losses bought which time.
 fn scatter(page: &Page) -> Markup {
     let scores = score::scores(page.rows, None);
-    let front = score::front(&scores);
+    let places = rank::places(page.rows, None, &page.terms);
+    let unbeaten = |s: &score::Score| places.iter().any(|p| p.unbeaten && p.startup == s.startup);
     let at = |s: &score::Score| {
         let mean = |m| s.figure(m).map(|f| f.mean.mid);
         // The axis begins at one packet.
         Some((mean(Measure::Regret10MB)?, mean(Measure::Lost)?.max(1.0)))
     };
     let points: Vec<(&score::Score, bool, (f64, f64))> =
-        scores.iter().zip(front).filter_map(|(s, on_front)| Some((s, on_front, at(s)?))).collect();
+        scores.iter().filter_map(|s| Some((s, unbeaten(s), at(s)?))).collect();
     if points.len() < 2 {
         return html! {};
     }
@@ -92,14 +93,14 @@ fn scatter(page: &Page) -> Markup {
     let chart = Chart { id: 0, name: "time against losses".into(), x: &x, y: &y, legend: &[] };
     let dots: Vec<Dot> = points
         .iter()
-        .map(|(s, on_front, at)| {
+        .map(|(s, unbeaten, at)| {
             let is_base = s.startup == page.terms.baseline;
-            let class = match (is_base, on_front) {
+            let class = match (is_base, unbeaten) {
                 (true, _) => "base-dot",
                 (_, true) => "front-dot",
                 _ => "",
             };
-            let shown = is_base || *on_front || s.startup == "standard";
+            let shown = is_base || *unbeaten || s.startup == "standard";
             Dot { class, at: *at, name: &s.startup, shown }
         })
         .collect();
@@ -107,7 +108,7 @@ fn scatter(page: &Page) -> Markup {
         figure class="scatter" {
             (chart.draw(&html! {}, &chart.dots(&dots)))
             figcaption {
-                "Left and down is better. Orange: on the Pareto front. Blue: the baseline. Point at the others for their names."
+                "Left and down is better. Orange: a best trade-off, marked * in the table. Blue: the baseline. Point at the others for their names."
             }
         }
     }

@@ -2,13 +2,14 @@
 //! is certain and beyond the margin, and what it costs as a share of the cases.
 
 use crate::game::GameRow;
-use crate::score::{Exits, Measure, front, scores, startups};
+use crate::score::{Exits, Measure, scores, startups};
 use crate::sheet::{ABSENT, Sheet, percent};
 use slowstart::registry::{self, Need};
 use slowstart_study::decision::{Change, Difference, LOSS_MARGIN, times};
 use slowstart_study::order::Order;
 use slowstart_study::price::Price;
 use slowstart_study::record::Class;
+use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{marked, signed};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,10 @@ pub struct Place<'a> {
     /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others;
     /// `None` if it broke a rule.
     pub rank: Option<usize>,
+    /// True if none that every sender can use beats it in time and costs together, directly or by way of others.
+    /// What broke a rule, never gets there where another does, or hides what it loses is beaten, and fewer than
+    /// [`FEWEST_PAIRS`] cases decide nothing. What needs something that a sender may lack beats only its like.
+    pub unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
     /// The differences in time from the baseline; none for the baseline itself.
@@ -43,33 +48,47 @@ const TIMES: [Measure; 2] = [Measure::Regret10MB, Measure::Regret1MB];
 /// What a startup may cost.
 const COSTS: [Measure; 2] = [Measure::Lost, Measure::OthersLost];
 
-/// The values of the cases of a startup, in the order of the rows; of a time `None` if it never got there.
-type Values = Vec<((String, u32), Option<f64>)>;
+/// The cases of a startup, each at the place that it has for every startup.
+type Cases<'a> = Vec<Option<&'a GameRow>>;
 
-fn difference(a: &Values, b: &Values, margin: f64) -> Option<Difference> {
-    let known: BTreeMap<_, Option<f64>> = b.iter().map(|(case, v)| (case, *v)).collect();
-    let pairs: Vec<_> = a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).collect();
+/// The cases that two startups have.
+fn both<'a>(a: &Cases<'a>, b: &Cases<'a>) -> impl Iterator<Item = (&'a GameRow, &'a GameRow)> {
+    a.iter().zip(b).filter_map(|(a, b)| Some(((*a)?, (*b)?)))
+}
+
+fn difference(a: &Cases, b: &Cases, m: Measure, margin: f64) -> Option<Difference> {
+    let value = |r: &GameRow| Some(gets_there(r, m).then_some(m.of(r)?));
+    let pairs: Vec<_> = both(a, b).filter_map(|(x, y)| Some((value(x)?, value(y)?))).collect();
     times(&pairs, margin)
 }
 
 /// What `a` costs against `b`, over the cases that have the measure and in which `b` gets there or neither does:
 /// what stalls loses little. A transfer that ends before its startup does shows only losses that it had.
-fn price(a: &[&GameRow], b: &[&GameRow], m: Measure) -> Price {
+fn price(a: &Cases, b: &Cases, m: Measure) -> Price {
     let never = |r: &GameRow| r.never(10_000_000);
-    let theirs: BTreeMap<_, &GameRow> = b.iter().map(|r| ((&r.population, r.case), *r)).collect();
-    let pairs: Vec<(&GameRow, &GameRow)> = a
-        .iter()
-        .filter_map(|r| Some((*r, *theirs.get(&(&r.population, r.case))?)))
-        .filter(|(x, y)| m.of(x).is_some() && m.of(y).is_some())
-        .collect();
-    let both = pairs.iter().filter(|(x, y)| never(x) || !never(y));
-    let differences = both.map(|(x, y)| {
+    let pairs: Vec<_> = both(a, b).filter(|(x, y)| m.of(x).is_some() && m.of(y).is_some()).collect();
+    let complete = pairs.iter().filter(|(x, y)| never(x) || !never(y));
+    let differences = complete.map(|(x, y)| {
         let by = m.of(x)? - m.of(y)?;
         let hidden = m == Measure::Lost && x.class == Class::None;
         (by > LOSS_MARGIN || !hidden).then_some(by)
     });
     let price = Price::of(differences, LOSS_MARGIN);
     Price { left_out: pairs.len() - price.runs, ..price }
+}
+
+/// True if `a` beats `b` in time and costs together: it is certainly sooner, or costs less in one case in twenty
+/// or more and more in fewer; it is later in no time, costs more in no more cases than it costs less, gets there
+/// wherever `b` does, and hides no cost that `b` shows.
+fn is_better(a: &Cases, b: &Cases, margin: f64) -> bool {
+    let times = || TIMES.iter().filter_map(|m| difference(a, b, *m, margin));
+    if times().any(|d| d.change == Change::Worse || d.never[0] > 0) {
+        return false;
+    }
+    let costs = COSTS.map(|m| (price(a, b, m), price(b, a, m)));
+    let spares = |(own, theirs): &(Price, Price)| theirs.is_paid() && own.is_nothing();
+    !costs.iter().any(|(own, theirs)| own.outweighs() || own.is_unseen() && !theirs.is_unseen())
+        && (costs.iter().any(spares) || times().any(|d| d.change == Change::Better))
 }
 
 /// True if the case has a time to these bytes.
@@ -88,20 +107,17 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         return Vec::new();
     }
     let base = names.iter().position(|n| *n == terms.baseline).unwrap_or(0);
-    let own: Vec<Vec<&GameRow>> = names
-        .iter()
-        .map(|n| {
-            rows.iter().filter(|r| r.startup == *n && population.is_none_or(|p| r.population == p)).collect()
-        })
-        .collect();
-    let values = |rows: &Vec<&GameRow>, m: Measure| -> Values {
-        let of = |r: &&GameRow| {
-            let value = m.of(r)?;
-            Some(((r.population.clone(), r.case), gets_there(r, m).then_some(value)))
-        };
-        rows.iter().filter_map(of).collect()
-    };
-    let all: Vec<[Values; TIMES.len()]> = own.iter().map(|rows| TIMES.map(|m| values(rows, m))).collect();
+    let judged: Vec<&GameRow> =
+        rows.iter().filter(|r| population.is_none_or(|p| r.population == p)).collect();
+    let numbers: BTreeMap<(&str, u32), usize> =
+        judged.iter().map(|r| ((r.population.as_str(), r.case), 0)).collect();
+    let numbers: BTreeMap<_, usize> = numbers.into_keys().enumerate().map(|(i, case)| (case, i)).collect();
+    let mut own: Vec<Cases> = vec![vec![None; numbers.len()]; names.len()];
+    for r in judged {
+        let at = numbers[&(r.population.as_str(), r.case)];
+        let startup = names.iter().position(|n| *n == r.startup).expect("the names are those of the rows");
+        own[startup][at] = Some(r);
+    }
     let needs: Vec<Option<Need>> = names
         .iter()
         .map(|n| registry::named(n.split(':').next().unwrap_or(n)).and_then(|e| e.algorithm.need()))
@@ -110,22 +126,33 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         names.iter().map(|n| rows.iter().any(|r| r.startup == *n && r.broken.is_some())).collect();
     let lacking: Vec<bool> =
         (0..names.len()).map(|i| i != base && (broken[i] || needs[i].is_some_and(Need::is_rare))).collect();
-    let time = |i: usize, j: usize| difference(&all[i][0], &all[j][0], terms.margin);
+    let time = |i: usize, j: usize| difference(&own[i], &own[j], TIMES[0], terms.margin);
     let order = Order::new(names.len(), |i, j| {
         !broken[i] && time(i, j).is_some_and(|d: Difference| d.change == Change::Better)
     });
     let costs: Vec<f64> =
         (0..names.len()).map(|i| time(i, base).map_or(f64::INFINITY, |d| d.median.mid)).collect();
+    let better = Order::new(names.len(), |i, j| {
+        !broken[i] && (!lacking[i] || lacking[j]) && is_better(&own[i], &own[j], terms.margin)
+    });
+    let stalled = |i: usize| own[i].iter().flatten().filter(|r| r.never(10_000_000)).count();
+    let price_of = |i: usize, m: Measure| price(&own[i], &own[base], m);
+    let unbeaten = |i: usize| {
+        let able = |j: &usize| !broken[*j] && (!lacking[*j] || lacking[i]);
+        !broken[i]
+            && own[i].iter().flatten().count() >= FEWEST_PAIRS
+            && (i == base || !price_of(i, COSTS[0]).is_unseen())
+            && !(0..names.len()).filter(able).any(|j| better.is_ahead(j, i) || stalled(j) < stalled(i))
+    };
     let place = |i: usize| {
         let judged = i != base && !broken[i];
         Place {
             startup: names[i],
             rank: (!broken[i]).then(|| order.rank(i)),
+            unbeaten: unbeaten(i),
             need: needs[i],
-            differences: std::array::from_fn(|k| {
-                difference(&all[i][k], &all[base][k], terms.margin).filter(|_| judged)
-            }),
-            prices: COSTS.map(|m| judged.then(|| price(&own[i], &own[base], m)).filter(|p| p.runs > 0)),
+            differences: TIMES.map(|m| difference(&own[i], &own[base], m, terms.margin).filter(|_| judged)),
+            prices: COSTS.map(|m| judged.then(|| price_of(i, m)).filter(|p| p.runs > 0)),
         }
     };
     order.sorted(base, &lacking, &costs).into_iter().map(place).collect()
@@ -158,13 +185,12 @@ fn shares(p: Option<Price>) -> String {
 /// The places as a table. What the cases do not show has a question mark.
 pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet {
     let scores = scores(rows, population);
-    let fronts = front(&scores);
     let line = |p: Place| {
         let at = scores.iter().position(|s| s.startup == p.startup);
-        let star = at.is_some_and(|i| fronts[i]);
         let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
         let rank = p.rank.map_or("broke a rule".to_string(), |r| r.to_string());
-        let mut cells = vec![format!("{}{}{need}", marked(p.startup), if star { " *" } else { "" }), rank];
+        let mut cells =
+            vec![format!("{}{}{need}", marked(p.startup), if p.unbeaten { " *" } else { "" }), rank];
         cells.extend(p.differences.map(time));
         cells.extend(p.prices.map(shares));
         let e = at.map_or_else(Exits::default, |i| scores[i].exits);
@@ -223,7 +249,7 @@ mod tests {
             "the baseline first, what needs memory last"
         );
         let lines = sheet(&rows, None, &TERMS).lines;
-        assert_eq!(lines[1], ["fast", "2", "-30", "-30", "100/0", "-", "0", "100", "0", "0"]);
+        assert_eq!(lines[1], ["fast *", "2", "-30", "-30", "100/0", "-", "0", "100", "0", "0"]);
         assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume * +"));
     }
 
@@ -252,6 +278,36 @@ mod tests {
         let ranks: Vec<_> = places(&rows, None, &TERMS).iter().map(|p| (p.startup, p.rank)).collect();
         assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2))]);
         assert_eq!(sheet(&rows, None, &TERMS).lines[1][2], "never in 8 of 8");
+    }
+
+    /// The mean of `clean` is worse than that of `lossy` in time, and no case is.
+    #[test]
+    fn a_star_is_by_cases_and_not_by_means() {
+        let mut rows: Vec<GameRow> = cases("hystart", 1.0, 0)
+            .chain(cases("clean", 0.7, 0))
+            .chain(cases("lossy", 0.7, 0))
+            .chain(cases("hidden", 0.7, 0))
+            .collect();
+        for r in rows.iter_mut() {
+            match (r.startup.as_str(), r.case) {
+                ("lossy", 3) => r.startup_lost = Some(900),
+                ("clean", 7) => r.time_s.values_mut().flatten().for_each(|t| *t *= 1.02),
+                ("hidden", _) => r.class = Class::None,
+                _ => {}
+            }
+        }
+        let stars = |rows: &[GameRow]| -> Vec<String> {
+            let all = places(rows, None, &TERMS);
+            all.iter().filter(|p| p.unbeaten).map(|p| p.startup.to_string()).collect()
+        };
+        assert_eq!(stars(&rows), ["clean"], "lossy loses in one case of eight, hidden shows no losses");
+        let few: Vec<GameRow> = rows.iter().filter(|r| r.case < 5).cloned().collect();
+        assert_eq!(stars(&few), [""; 0], "five cases decide nothing");
+        // A startup that stalls loses little.
+        rows.iter_mut()
+            .filter(|r| r.startup == "clean" && r.case == 0)
+            .for_each(|r| _ = r.time_s.insert("10000000".into(), None));
+        assert_eq!(stars(&rows), ["hystart", "lossy"], "lossy is sooner and loses more");
     }
 
     #[test]

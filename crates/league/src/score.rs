@@ -1,8 +1,8 @@
-//! The measures of a startup over many cases, their intervals, and the Pareto front.
+//! The measures of a startup over many cases, and their intervals.
 
 use crate::game::GameRow;
 use slowstart_study::record::Class;
-use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
+use slowstart_study::stats::{self, Median};
 
 /// A measure of a case.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -43,9 +43,6 @@ impl Measure {
         Self::OthersDelay,
         Self::Fairness,
     ];
-
-    /// Those of the Pareto front: all are better if less.
-    pub const FRONT: [Self; 4] = [Self::Regret1MB, Self::Regret10MB, Self::Lost, Self::OthersLost];
 
     /// The heading of its column.
     pub const fn heading(self) -> &'static str {
@@ -154,10 +151,6 @@ impl Score {
     pub fn figure(&self, m: Measure) -> Option<Figure> {
         self.figures[m as usize]
     }
-
-    fn mean(&self, m: Measure) -> Option<f64> {
-        self.figure(m).map(|f| f.mean.mid)
-    }
 }
 
 pub(crate) fn figure(values: &[f64]) -> Option<Figure> {
@@ -211,24 +204,6 @@ pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
         Score::of(&rows.iter().filter(own).collect::<Vec<_>>())
     };
     startups(rows).into_iter().filter_map(of).collect()
-}
-
-/// For each score, whether it is on the Pareto front: no other is as good by the means of all
-/// [`Measure::FRONT`] and better by one. Measures that a score does not have are left out. Startups with
-/// memory are compared with each other and with those without; those without, only among themselves, since
-/// they know less. What broke a rule is not on it, nor what delivers 10 MB in fewer cases than another: a
-/// transfer that stalls loses few packets. Fewer than [`FEWEST_PAIRS`] cases decide nothing.
-pub fn front(scores: &[Score]) -> Vec<bool> {
-    let beaten = |s: &Score| {
-        let others = scores.iter().filter(|o| !o.broken && (s.memory || !o.memory));
-        others.clone().any(|o| dominates(o, s)) || others.clone().any(|o| o.stalled < s.stalled)
-    };
-    scores.iter().map(|s| s.cases >= FEWEST_PAIRS && !s.broken && !beaten(s)).collect()
-}
-
-fn dominates(a: &Score, b: &Score) -> bool {
-    let pairs = || Measure::FRONT.iter().filter_map(|m| Some((a.mean(*m)?, b.mean(*m)?)));
-    a.stalled <= b.stalled && pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
 }
 
 #[cfg(test)]
@@ -290,24 +265,9 @@ pub(crate) mod tests {
         assert!((e.choke_of_deep.expect("three") - 100.0 / 3.0).abs() < 1e-9);
     }
 
-    #[test]
-    fn the_front_holds_what_nothing_beats_everywhere() {
-        let of = |cases: u32| {
-            let all = |name, seconds, lost| (0..cases).map(move |i| row(name, i, seconds, lost));
-            let mut knows: Vec<GameRow> = all("knows", 0.8, 0).collect();
-            for r in &mut knows {
-                r.memory = true;
-            }
-            let rows = all("fast", 1.0, 100).chain(all("clean", 2.0, 0)).chain(all("neither", 3.0, 50));
-            front(&scores(&rows.chain(knows).collect::<Vec<_>>(), None))
-        };
-        assert_eq!(of(6), [true, true, false, true]);
-        assert_eq!(of(5), [false; 4], "five cases decide nothing");
-    }
-
     /// It loses nothing, since it stalls; or it is the best, and broke a rule.
     #[test]
-    fn what_stalls_or_broke_a_rule_is_not_on_the_front() {
+    fn what_stalls_is_counted_and_what_broke_a_rule_has_no_figures() {
         let all = |name, seconds, lost, of: fn(&mut GameRow)| {
             (0..6).map(move |i| {
                 let mut r = row(name, i, seconds, lost);
@@ -323,7 +283,6 @@ pub(crate) mod tests {
         let rows: Vec<GameRow> = broken.chain(all("good", 1.0, 100, |_| {})).chain(stalls).collect();
         let scores = scores(&rows, None);
         assert_eq!(scores.iter().map(|s| s.stalled).collect::<Vec<_>>(), [0, 0, 1]);
-        assert_eq!(front(&scores), [false, true, false]);
         // It stands last, and without figures.
         let lines = crate::sheet::speed(&scores).lines;
         assert_eq!((lines[2][0].as_str(), lines[2][2].as_str()), ("broken", "-"));

@@ -1,7 +1,7 @@
 //! Scores and differences as tables of text, the same on a terminal and on the page.
 
 use crate::against::Difference;
-use crate::score::{Measure, Score, front};
+use crate::score::{Measure, Score};
 use slowstart_study::stats::Median;
 use slowstart_study::words::{marked, number};
 
@@ -18,7 +18,7 @@ pub struct Sheet {
 
 /// What the first table's columns mean, in two lines of a terminal.
 pub const BRIEF: &str = "loses more/less, others: in % of cases; early to none: where it left.\n\
-    * Pareto front of the means; ~ without its paper; ? not shown; -v: more.";
+    * a best trade-off, ~ without its paper, ? not shown; -v explains all.";
 
 /// What the columns mean, for below the tables.
 pub const LEGEND: &str = "rank: one more than the number of startups that reach 10 MB faster, case by case, beyond the margin and at 95 % confidence; ?: \
@@ -27,8 +27,8 @@ pub const LEGEND: &str = "rank: one more than the number of startups that reach 
     p95 is the 95th percentile. early: left before the path was full, by a rule of its own or by loss; early loss: the same by loss. full: left by a rule \
     of its own with the link full; deep: the same, of the cases whose queue holds half a BDP or more. late: by loss or after one, past capacity. left: \
     median of the window left with, in BDP. lost: packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: \
-    effect on flows that were there before. * is on the Pareto front of 1 MB, 10 MB, lost and others lost (of six cases or more); what broke a rule has \
-    no figures; m uses what an earlier connection learned; ~ is reconstructed without its paper.";
+    effect on flows that were there before. *: no other that every sender can use is sooner or costs less, case by case, without being later or costing more; \
+    what broke a rule has no figures; m uses what an earlier connection learned; ~ is reconstructed without its paper.";
 
 pub(crate) const ABSENT: &str = "-";
 
@@ -62,24 +62,24 @@ impl Score {
 }
 
 /// The order of tables: by the mean of the regrets at 1 MB and 10 MB.
-fn in_order(scores: &[Score]) -> Vec<(&Score, bool)> {
-    let mut all: Vec<(&Score, bool)> = scores.iter().zip(front(scores)).collect();
+fn in_order(scores: &[Score]) -> Vec<&Score> {
+    let mut all: Vec<&Score> = scores.iter().collect();
     let of = |s: &Score, m| s.figure(m).map_or(f64::INFINITY, |f| f.mean.mid);
     let key = |s: &Score| of(s, Measure::Regret1MB) + of(s, Measure::Regret10MB);
-    all.sort_by(|a, b| key(a.0).total_cmp(&key(b.0)));
+    all.sort_by(|a, b| key(a).total_cmp(&key(b)));
     all
 }
 
-fn name(s: &Score, on_front: bool) -> String {
-    format!("{}{}{}", marked(&s.startup), if on_front { " *" } else { "" }, if s.memory { " m" } else { "" })
+fn name(s: &Score) -> String {
+    format!("{}{}", marked(&s.startup), if s.memory { " m" } else { "" })
 }
 
 /// The table of regrets and exits.
 pub fn speed(scores: &[Score]) -> Sheet {
-    let line = |(s, on_front): (&Score, bool)| {
+    let line = |s: &Score| {
         let e = &s.exits;
         vec![
-            name(s, on_front),
+            name(s),
             s.mean_text(Measure::Regret100kB),
             s.mean_text(Measure::Regret1MB),
             s.p95_text(Measure::Regret1MB),
@@ -117,9 +117,9 @@ pub fn speed(scores: &[Score]) -> Sheet {
 
 /// The table of losses, delay, harm and fairness.
 pub fn harm(scores: &[Score]) -> Sheet {
-    let line = |(s, on_front): (&Score, bool)| {
+    let line = |s: &Score| {
         vec![
-            name(s, on_front),
+            name(s),
             s.cases.to_string(),
             s.unfinished.to_string(),
             s.mean_text(Measure::Lost),
@@ -211,12 +211,12 @@ mod tests {
     use crate::score::tests::row;
 
     #[test]
-    fn lines_are_in_order_of_regret_and_marked() {
+    fn lines_are_in_order_of_regret() {
         let slow = (0..6).map(|i| row("slow", i, 2.0 + 0.1 * f64::from(i), 9));
         let rows: Vec<GameRow> = slow.chain((0..6).map(|i| row("fast", i, 1.0, 1))).collect();
         let s = speed(&scores(&rows, None));
         let first: Vec<&str> = s.lines.iter().map(|l| l[0].as_str()).collect();
-        assert_eq!(first, ["fast *", "slow"]);
+        assert_eq!(first, ["fast", "slow"]);
         assert_eq!((s.lines[0][1].as_str(), s.lines[0][2].as_str()), ("-", "2.00"));
         let lines = [s, harm(&scores(&rows, None))];
         assert!(lines.iter().all(|s| s.lines.iter().all(|l| l.len() == s.headers.len())));

@@ -87,12 +87,12 @@ pub fn about(study: &Study) -> String {
     text
 }
 
-/// Each caveat once: how many runs of which startups have it. One that every startup has in the same runs is
-/// about the path and names none.
-pub fn caveats(rows: &[Row]) -> Vec<String> {
-    const NAMED: usize = 6;
+/// A caveat, and the startups that have it, each with its runs.
+type Noted<'a> = (&'a str, Vec<(String, BTreeSet<u32>)>);
+
+/// Each caveat of `rows` once, and the number of runs. What more runs have comes first.
+fn noted(rows: &[Row]) -> (Vec<Noted<'_>>, usize) {
     let mut all: BTreeMap<&str, Vec<(String, BTreeSet<u32>)>> = BTreeMap::new();
-    let labels: BTreeSet<String> = rows.iter().map(label).collect();
     for r in rows {
         for c in &r.caveats {
             let who = all.entry(c).or_default();
@@ -103,31 +103,77 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
             }
         }
     }
+    for who in all.values_mut() {
+        who.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
+    }
     let runs: BTreeSet<u32> = rows.iter().map(|r| r.run).collect();
-    let sentence = |(caveat, mut who): (&str, Vec<(String, BTreeSet<u32>)>)| {
+    (all.into_iter().collect(), runs.len())
+}
+
+/// True of a caveat that every startup has in the same runs: it is about the path.
+fn is_of_path((_, who): &Noted, rows: &[Row]) -> bool {
+    let labels: BTreeSet<String> = rows.iter().map(label).collect();
+    who.len() == labels.len() && who.iter().all(|(_, r)| *r == who[0].1)
+}
+
+/// Each caveat once: how many runs of which startups have it. One that is about the path names none.
+pub fn caveats(rows: &[Row]) -> Vec<String> {
+    const NAMED: usize = 6;
+    let (all, runs) = noted(rows);
+    let of = |n: usize| if n == runs { "every run".to_string() } else { format!("{n} of {runs} runs") };
+    let startups = rows.iter().map(label).collect::<BTreeSet<_>>().len();
+    let sentence = |noted: &Noted| {
+        let (caveat, who) = noted;
         // The sender sends the first packet of the handshake again after a second, whether it was lost or
         // late.
-        let caveat = match caveat {
+        let caveat = match *caveat {
             "a handshake packet was lost" => {
                 "the handshake was repeated: its round trip took more than a second, or a packet of it was lost"
             }
             other => other.trim_end_matches('.'),
         };
-        let of = |n: usize| {
-            if n == runs.len() { "every run".to_string() } else { format!("{n} of {} runs", runs.len()) }
-        };
-        if who.len() == labels.len() && who.iter().all(|(_, r)| *r == who[0].1) {
+        if is_of_path(noted, rows) {
             return format!("in {}, {caveat}", of(who[0].1.len()));
         }
-        who.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
         if who.len() > NAMED {
-            let most = who.first().map_or(0, |(_, r)| r.len());
-            return format!("{caveat}: {} of {} startups, at most in {}", who.len(), labels.len(), of(most));
+            return format!(
+                "{caveat}: {} of {startups} startups, at most in {}",
+                who.len(),
+                of(who[0].1.len())
+            );
         }
         let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
         format!("{caveat}: {}", words::list(&names))
     };
-    all.into_iter().map(sentence).collect()
+    all.iter().map(sentence).collect()
+}
+
+/// The same in one line of a few words each, for a narrow terminal; `None` if there are none.
+pub fn caveats_in_brief(rows: &[Row]) -> Option<String> {
+    const NAMED: usize = 2;
+    let (all, runs) = noted(rows);
+    let words = |noted: &Noted| {
+        let (caveat, who) = noted;
+        let caveat = match *caveat {
+            "a handshake packet was lost" => "handshake repeated",
+            "the delay of the path itself had risen when the startup left" => {
+                "the path's own delay had risen at the exit"
+            }
+            "the peer's receive window held the sender back" => "held by the receive window",
+            "the transfer ended before the startup did" => "transfer over before the startup",
+            other => other.trim_end_matches('.'),
+        };
+        let most = who[0].1.len();
+        if is_of_path(noted, rows) {
+            return format!("{caveat}: {most}/{runs} runs");
+        }
+        if who.len() > NAMED {
+            return format!("{caveat}: {} startups, in up to {most}/{runs} runs", who.len());
+        }
+        let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} {}/{runs}", r.len())).collect();
+        format!("{caveat}: {}", names.join(", "))
+    };
+    (!all.is_empty()).then(|| format!("Notes: {}.", all.iter().map(words).collect::<Vec<_>>().join("; ")))
 }
 
 /// The runs of one startup from the shortest time to completion to the longest; those that did not complete

@@ -58,7 +58,8 @@ impl Count {
 }
 
 /// On how many paths a startup is certainly sooner or later than the baseline, which it is not known to be, and
-/// where it pays in losses, harm and delay; and its mean difference in percent, less if it is sooner.
+/// where it pays in losses, harm and delay; and its mean difference in percent over the paths that show one, less if
+/// it is sooner.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     sooner: usize,
@@ -76,6 +77,7 @@ struct Totals {
 impl Totals {
     fn of(all: &[Decision], label: &str) -> Self {
         let mut t = Self::default();
+        let mut changes = Vec::new();
         for d in all {
             let Some(s) = find(d, label) else { continue };
             let time = d.against(s, Figure::Of(d.by));
@@ -97,10 +99,10 @@ impl Totals {
             add(&mut t.harm, Figure::OthersGot);
             add(&mut t.waits, Figure::Of(Measure::QueueDelay));
             let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
-            // What never gets there counts as ten times the time.
-            let by = time.map_or(0.0, |x| x.median.mid.clamp(-900.0, 900.0));
-            t.mean += sign * by / all.len() as f64;
+            // What never gets there counts as ten times the time. A path on which nobody does shows nothing.
+            changes.extend(time.map(|x| sign * x.median.mid.clamp(-900.0, 900.0)));
         }
+        t.mean = if changes.is_empty() { 0.0 } else { changes.iter().sum::<f64>() / changes.len() as f64 };
         t
     }
 
@@ -237,6 +239,20 @@ mod tests {
         ] {
             assert!(text.contains(says), "{says}: {text}");
         }
+    }
+
+    /// 20 % sooner on the one path that shows a difference.
+    #[test]
+    fn a_path_on_which_nobody_delivers_is_no_difference_of_zero() {
+        let never = |r: &mut Row| {
+            (r.completion_s, r.exit, r.goodput_bps) = (None, None, 0);
+            r.time_to_bytes_s.clear();
+        };
+        let first = [rows("hystart", &[10.0; 6]), rows("search", &[8.0; 6])].concat();
+        let second = with(first.clone(), never);
+        let all = [&first, &second].map(|rows| Decision::new(rows, &Terms::default()));
+        let mean = Totals::of(&all, "search").mean;
+        assert!((mean + 20.0).abs() < 1e-9, "{mean}");
     }
 
     #[test]

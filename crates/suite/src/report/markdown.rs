@@ -131,7 +131,11 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
     let mut out = sentences(report).join("\n\n") + "\n";
     let of = |v: Verdict| -> Vec<&Entry> { report.entries.iter().filter(|e| e.verdict == v).collect() };
     let default = |e: &Entry| number(e.default_value);
-    let runs = |e: &Entry| e.runs_to_decide.map_or("-".to_string(), |n| format!("about {n}"));
+    let runs = |e: &Entry| match e.runs_to_decide {
+        Some(n) => format!("about {n}"),
+        None if e.never > 0 => format!("none: {} never complete", e.never),
+        None => "not known: the median is at the limit".to_string(),
+    };
     entries(&mut out, "Not met", &of(Verdict::DoesNotMeet), ("Today's default", &default));
     entries(&mut out, "Undecided", &of(Verdict::Undecided), ("Runs that would decide", &runs));
     let _ = write!(
