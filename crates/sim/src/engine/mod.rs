@@ -307,8 +307,7 @@ impl Engine {
         stop: &mut impl FnMut(&Self) -> bool,
     ) -> Option<Instant> {
         loop {
-            self.cost.events += 1;
-            self.net.serve_queue(end);
+            self.cost.events += self.net.serve_queue(end, until);
             if !self.net.fates.is_empty() {
                 self.record_fates();
             }

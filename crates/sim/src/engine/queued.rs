@@ -71,18 +71,22 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    fn insert(&mut self, queued: Queued, segment: &Segment) -> u32 {
+    /// Adds a packet; its segment is to be [stored](Waiting::store_segment) if it has one.
+    #[inline]
+    fn insert(&mut self, queued: Queued) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.packets.push(Queued::default());
             self.packets.len() as u32 - 1
         });
         self.packets[id as usize] = queued;
-        if queued.packet.has_segment() {
-            let places = self.packets.len().max(self.segments.len());
-            self.segments.resize(places, Segment::default());
-            self.segments[id as usize] = *segment;
-        }
         id
+    }
+
+    #[inline(never)]
+    fn store_segment(&mut self, id: u32, segment: Segment) {
+        let places = self.packets.len().max(self.segments.len());
+        self.segments.resize(places, Segment::default());
+        self.segments[id as usize] = segment;
     }
 
     /// Forgets the longest wait of a flow, whose place another one takes.
@@ -148,9 +152,12 @@ impl Net {
         for left in (0..n).rev() {
             queued.packet.set_push(s.has(PSH) && left == 0);
             let direction = leaving(&mut self.path, end);
-            let rate_request = direction.grant(s.rate_request);
-            let segment = Segment { seq: queued.packet.seq, flags: queued.packet.flags(), rate_request, ..s };
-            let id = self.waiting.insert(queued, &segment);
+            let id = self.waiting.insert(queued);
+            if queued.packet.has_segment() {
+                let (seq, flags) = (queued.packet.seq, queued.packet.flags());
+                let rate_request = direction.grant(s.rate_request);
+                self.waiting.store_segment(id, Segment { seq, flags, rate_request, ..s });
+            }
             self.lines[queued.line.index()].queued += 1;
             if direction.has_host_queue() {
                 self.waiting.hold(queued.packet.to.flow(), info.bytes);
@@ -161,11 +168,27 @@ impl Net {
         self.forward(end, departures);
     }
 
-    /// Lets leave the queue of an end's direction what may leave now.
-    pub(super) fn serve_queue(&mut self, end: End) {
+    /// Lets leave the queue of an end's direction what may leave now, and at later times before `until` and before
+    /// any clock of the end. Returns at how many times something could; the time is the last of them. A drop ends
+    /// that, and what leaves the sender's own interface, since both may cause more at their time.
+    pub(super) fn serve_queue(&mut self, end: End, until: Instant) -> u64 {
         let mut departures = std::mem::take(&mut self.waiting.departures);
-        leaving(&mut self.path, end).serve(self.now, &mut departures);
+        let limit = self.first_clock(end).min(until);
+        let mut times = 0;
+        loop {
+            let direction = leaving(&mut self.path, end);
+            let served = departures.len();
+            direction.serve(self.now, &mut departures);
+            times += 1;
+            let next = direction.next().unwrap_or(Instant::NEVER);
+            let drops = departures[served..].iter().any(|d| d.outcome.is_err());
+            if next >= limit || drops || direction.has_host_queue() {
+                break;
+            }
+            self.advance_to(end, next);
+        }
         self.forward(end, departures);
+        times
     }
 
     /// Puts departures into their lines, records what happened to them, and notes when the next one is due.

@@ -61,7 +61,9 @@ impl Bottleneck {
 
     /// Puts a packet into the queue at `now`, after the packets served by then.
     pub(super) fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
-        self.serve(now, out);
+        if self.next <= now {
+            self.serve(now, out);
+        }
         let packet = Packet { id, flow: p.flow, bytes: p.bytes, ecn: p.ecn, at: now };
         if let Some(cause) = self.refuses(now) {
             out.push(Departure::dropped(&packet, now, cause));
@@ -78,21 +80,27 @@ impl Bottleneck {
         // What is due later stays so while anything waits.
         if self.next == Instant::NEVER || self.queue.packets() == 0 {
             self.look(now);
-            self.serve(now, out);
+            if self.next <= now {
+                self.serve(now, out);
+            }
         }
     }
 
     /// Why a packet that comes now does not reach the queue.
+    #[inline]
     fn refuses(&mut self, now: Instant) -> Option<Cause> {
         if self.beside.outage.as_ref().is_some_and(|o| o.refuses(now)) {
             return Some(Cause::Outage);
         }
-        let backlog = Bytes(self.queue.bytes());
-        let gateway = self.beside.random_drop.as_mut().filter(|gateway| backlog > gateway.above)?;
+        let gateway = self.beside.random_drop.as_mut()?;
+        if Bytes(self.queue.bytes()) <= gateway.above {
+            return None;
+        }
         gateway.stream.chance(gateway.share).then_some(Cause::Aqm)
     }
 
     /// When the link has sent the packets before.
+    #[inline]
     fn free(&self, now: Instant) -> Instant {
         match &self.beside.outage {
             None => self.service.free(now),
@@ -100,6 +108,7 @@ impl Bottleneck {
         }
     }
 
+    #[inline]
     fn look(&mut self, now: Instant) {
         self.next = Instant::NEVER;
         if self.queue.packets() > 0 {
@@ -109,6 +118,7 @@ impl Bottleneck {
     }
 
     /// Sends a packet at `at`; when its last bit leaves, or its loss.
+    #[inline]
     fn send(&mut self, at: Instant, bytes: u32) -> Result<Instant, Dropped> {
         let Some(outage) = &self.beside.outage else { return Ok(self.service.send(at, bytes)) };
         let left = outage.leaves(at, |t| self.service.send(t, bytes));

@@ -407,9 +407,17 @@ impl Direction {
         self.carry(out, first);
     }
 
-    /// Takes what left the link through the rest of the direction.
+    /// Takes what left the link through the rest of the direction: `out` from `first` on.
+    #[inline]
     fn carry(&mut self, out: &mut [Departure], first: usize) {
-        for d in &mut out[first..] {
+        // Mostly nothing leaves when a packet comes.
+        if out.len() > first {
+            self.carry_all(&mut out[first..]);
+        }
+    }
+
+    fn carry_all(&mut self, out: &mut [Departure]) {
+        for d in out {
             let has_link_behind = self.link.is_some();
             if has_link_behind && !self.slow_interface {
                 // The wait that counts is that at the link of the path.
