@@ -10,6 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use serde::Serialize;
+use slowstart_files::{MOST_TEXT, read_text};
 use slowstart_league::game::{self, GAME_SCHEMA};
 use slowstart_league::population::{self, Case};
 use slowstart_sim::engine::Sampling;
@@ -193,7 +194,7 @@ pub(crate) fn suite(
         None => Suite::built_in(),
         Some(file) => {
             let named = |e: &dyn std::fmt::Display| bad(format!("{}: {e}", file.display()));
-            Suite::read(&std::fs::read_to_string(&file).map_err(|e| named(&e))?).map_err(|e| named(&e))?
+            Suite::read(&read_text(&file, MOST_TEXT).map_err(|e| named(&e))?).map_err(|e| named(&e))?
         }
     };
     if let Some(wanted) = scenarios {

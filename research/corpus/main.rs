@@ -10,6 +10,8 @@
 //! its packets are sent depends on the machine. `research/score` compares `slowstart replay`
 //! with it.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 mod case;
 mod probe;
 mod rewrite;

@@ -1,5 +1,7 @@
 //! Compares the simulator with ns-3 over dumbbell topologies.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 mod cases;
 #[cfg(test)]
 mod figures;

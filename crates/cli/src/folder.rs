@@ -16,7 +16,7 @@ use slowstart_study::record::{Row, Sample, Trace};
 use slowstart_study::scenario::Study;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -243,9 +243,15 @@ impl Folder {
     pub(crate) fn trace(&self, n: usize) -> Result<Trace> {
         let file = self.dir.join(samples_file(n));
         let packed = slowstart_files::open(&file).with_context(|| file.display().to_string())?;
-        let lines = BufReader::new(GzDecoder::new(packed)).lines();
-        let samples: Result<Vec<Sample>> = lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect();
-        let samples = samples.with_context(|| format!("{}: not the samples of a run", file.display()))?;
+        let read = || {
+            let (mut packed, mut line) = (BufReader::new(GzDecoder::new(packed)), Vec::new());
+            let mut samples = Vec::new();
+            while slowstart_files::line(&mut packed, LONGEST as u64, &mut line)? > 0 {
+                samples.push(serde_json::from_slice::<Sample>(&line)?);
+            }
+            anyhow::Ok(samples)
+        };
+        let samples = read().with_context(|| format!("{}: not the samples of a run", file.display()))?;
         Ok(Trace { samples, ..Trace::default() })
     }
 
@@ -325,8 +331,7 @@ fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut len, mut line) = (Vec::new(), 0, Vec::new());
     loop {
-        line.clear();
-        let read = reader.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line)?;
+        let read = slowstart_files::line(&mut reader, LONGEST as u64, &mut line)?;
         match serde_json::from_slice(&line) {
             Ok(row) if line.ends_with(b"\n") => rows.push(row),
             _ => return Ok((rows, len)),

@@ -18,7 +18,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// The signals that end a command: SIGHUP not if it is ignored, as under `nohup`.
 #[cfg(unix)]
 pub(crate) fn signals() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = slowstart_files::read_kernel("/proc/self/status").unwrap_or_default();
     let ignored =
         status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("SigIgn:")?.trim(), 16).ok());
     let hangup = signal_hook::consts::SIGHUP;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use slowstart_linux::{Memory, MemoryEntry, MemoryScope, memories};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -145,7 +145,7 @@ const LINE: u64 = 1024;
 /// Reads a line into `line`, without its end; false at the end of the file. One that is too long is an error.
 fn next_line(reader: &mut impl BufRead, line: &mut String) -> Result<bool> {
     let mut bytes = Vec::new();
-    let n = reader.take(LINE + 1).read_until(b'\n', &mut bytes)?;
+    let n = slowstart_files::line(reader, LINE + 1, &mut bytes)?;
     if n as u64 > LINE {
         bail!("longer than {LINE} bytes");
     }

@@ -155,7 +155,7 @@ struct Request {
 /// This server, as its kernel has it now.
 fn this_server() -> TrialServer {
     let line = |file: &str| {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = slowstart_files::read_kernel(file).ok()?;
         Some(text.trim().to_string()).filter(|t| !t.is_empty())
     };
     TrialServer {

@@ -192,6 +192,7 @@ impl TrialFolder {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 mod tests {
     use super::*;
     use slowstart_trial::statistics::PlannedTrial;

@@ -1,5 +1,7 @@
 //! `slowstart advise` over captures of simulated transfers, whose paths are known.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod conform;
 
 use conform::conform;

@@ -1,5 +1,7 @@
 //! The command line: what it prints and which input it refuses.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,6 +1,8 @@
 //! Links between the documents lead to files and headings that exist, on a forge and in the book; tests that
 //! documents name are there.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart::registry;
 use slowstart::step::Exit;
 use slowstart_sim::path::queue::Discipline;

@@ -1,6 +1,8 @@
 //! `slowstart suite report`: a stored result as Markdown and as an Internet-Draft. Apart from the tests of whole stacks, whose
 //! packets would be late beside it.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::process::{Command, Output};
 
 fn slowstart(arguments: &[&str]) -> Output {

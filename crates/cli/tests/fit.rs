@@ -1,6 +1,8 @@
 //! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status
 //! 2.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,8 @@
 //! What a gate says of a startup that stalls in some runs, or breaks a rule: `compare`, `diff`, the suite and its
 //! baseline, the league and its baseline.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

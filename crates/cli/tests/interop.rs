@@ -1,5 +1,6 @@
 //! `slowstart suite run --interop`: an endpoint of the QUIC interop runner's container contract, here a root with busybox that
 //! speaks HTTP over TCP. Needs root, and is skipped otherwise.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(feature = "kernel")]
 
 use slowstart_linux::emulate::possible;

@@ -1,5 +1,6 @@
 //! Tests of `slowstart kernel` as a command. Each names the commands that it needs and prints `skipped` with
 //! the kernel's reason where one of them does not work.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(feature = "kernel")]
 
 mod works;

@@ -1,5 +1,6 @@
 //! Tests of `slowstart kernel memory` as a command. They print `skipped` with the kernel's reason
 //! where `load` or `memory` does not work.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(feature = "kernel")]
 
 mod works;

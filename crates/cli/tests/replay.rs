@@ -1,6 +1,8 @@
 //! `slowstart replay`: the documented commands print what the document shows; several files, folders and
 //! standard input; foreign text.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,5 @@
 //! `slowstart replay --out STORE`: kills, changed files, mixed formats, two processes, bad input.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(feature = "sweep")]
 
 use std::collections::BTreeMap;

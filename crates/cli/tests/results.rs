@@ -1,4 +1,5 @@
 //! The folder of `--out`: what it refuses, what it keeps, how it is continued.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(unix)]
 
 use std::fs;

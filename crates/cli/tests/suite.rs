@@ -1,5 +1,7 @@
 //! `slowstart suite run`: on other engines, and with a whole stack behind the emulator (root).
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[cfg(any(feature = "quic", feature = "kernel"))]
 use std::path::Path;
 use std::process::{Command, Output};

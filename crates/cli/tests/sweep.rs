@@ -1,5 +1,6 @@
 //! Sweeps: what a store holds after kills, on a full disk, with two processes; what is refused; queries.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(feature = "sweep")]
 
 mod conform;

@@ -1,5 +1,7 @@
 //! What the commands print: widths, colour, pipes, lists, completions, and the examples of the documents.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! `include/slowstart.h` is what cbindgen makes of the sources. With `SLOWSTART_BLESS` set it is written.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use std::path::Path;
 
 /// Each with its modules.

@@ -3,7 +3,7 @@
 //! - [`open`], [`append`], [`create_new`]: a file of a folder that others may write to, where no link is followed
 //! - [`WholeFile`]: a file that appears whole or not at all
 //! - [`Folder`]: such a folder, and the locks in it, which nobody can hold who may not write there
-//! - [`read()`], [`read_text`]: a file up to a limit
+//! - [`read()`], [`read_text`], [`line`]: a file, a text or a line up to a limit
 //!
 //! On Unix a folder is opened once, and its files by that descriptor. Elsewhere they are opened by their whole
 //! path, and links are followed.
@@ -21,5 +21,5 @@ mod whole;
 
 pub use folder::{Folder, append, create_new, open};
 pub use lock::{Lock, LockError};
-pub use read::{MOST_REPORT, MOST_TEXT, read, read_from, read_text};
+pub use read::{MOST_REPORT, MOST_TEXT, head, line, read, read_from, read_kernel, read_text};
 pub use whole::WholeFile;

@@ -1,5 +1,7 @@
 //! Folders in which somebody else puts links, pipes and second names.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart_files::{Folder, LockError, WholeFile, append, create_new, open, read, read_text};
 use std::fs;
 use std::io::{ErrorKind, Write};

@@ -1,6 +1,8 @@
 //! The inputs of the corpus, each and cut short, through their targets. Most whole ones are valid: otherwise
 //! fuzzing would begin with bytes that a parser refuses at once.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart_fuzz::TARGETS;
 use std::fs;
 use std::path::Path;

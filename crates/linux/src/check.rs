@@ -11,7 +11,7 @@ use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use libbpf_rs::{MapCore, Object, ObjectBuilder, ReferencesType};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use rustix::thread::{CapabilitySet, capabilities};
-use std::fs;
+use slowstart_files::read_kernel;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/check.bpf.o"));
 
@@ -147,7 +147,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 impl Check {
     /// Inspects the running kernel and this thread.
     pub fn new() -> Self {
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+        let release = read_kernel("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
         let held = capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);
         let btf = Btf::from_vmlinux().ok();
         let function = |name| btf.as_ref().is_some_and(|b| b.type_by_name::<Func<'_>>(name).is_some());
@@ -363,7 +363,7 @@ impl Default for Check {
 
 /// Returns where a filesystem of this type is mounted first.
 fn mounted(kind: &str) -> Option<String> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = read_kernel("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|l| {
         let mut parts = l.split(' ');
         let (place, found) = (parts.nth(1)?, parts.next()?);

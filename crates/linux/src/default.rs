@@ -8,6 +8,7 @@ use crate::error::KernelError;
 use crate::list::{available, control_names};
 use crate::lock::{STATE, StateLock};
 use nix::sched::{CloneFlags, setns};
+use slowstart_files::read_kernel;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -136,7 +137,7 @@ impl DefaultRecord {
         else {
             return Ok(None);
         };
-        match fs::read_to_string(path) {
+        match read_kernel(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(KernelError::path("read", path)(e)),
             Ok(text) => Self::parse(namespace, &text).map(Some).ok_or_else(|| {
@@ -189,7 +190,7 @@ impl DefaultRecord {
 
 fn current() -> Result<String, KernelError> {
     let path = Path::new(SYSCTL);
-    Ok(fs::read_to_string(path).map_err(KernelError::path("read", path))?.trim().to_string())
+    Ok(read_kernel(path).map_err(KernelError::path("read", path))?.trim().to_string())
 }
 
 fn set(control: &str) -> Result<(), KernelError> {
@@ -199,7 +200,7 @@ fn set(control: &str) -> Result<(), KernelError> {
 
 /// The start time of a process in clock ticks since boot; `None` if there is no such process.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_kernel(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the name in parentheses, which may contain anything; the start time is the 22nd.
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }

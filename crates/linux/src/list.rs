@@ -7,6 +7,7 @@ use crate::pins::{MAPS, pin_dir};
 use crate::table::{Control, TABLE};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use slowstart_files::read_kernel;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(crate) fn lookup(map: &impl MapCore) -> Option<Vec<u8>> {
 /// Returns the names of all congestion controls that the kernel has.
 pub(crate) fn available() -> Result<Vec<String>, KernelError> {
     let file = Path::new("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let text = fs::read_to_string(file).map_err(KernelError::path("read", file))?;
+    let text = read_kernel(file).map_err(KernelError::path("read", file))?;
     Ok(text.split_whitespace().map(str::to_string).collect())
 }
 
@@ -97,7 +98,7 @@ fn holder(process: &Path) -> Option<Holder> {
     let is_map =
         |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to == Path::new("anon_inode:bpf-map"));
     let id_of = |fd: fs::DirEntry| {
-        let text = fs::read_to_string(process.join("fdinfo").join(fd.file_name())).ok()?;
+        let text = read_kernel(process.join("fdinfo").join(fd.file_name())).ok()?;
         text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok())
     };
     let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
@@ -105,7 +106,7 @@ fn holder(process: &Path) -> Option<Holder> {
     if pid == std::process::id() || maps.is_empty() {
         return None;
     }
-    let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    let comm = read_kernel(process.join("comm")).unwrap_or_default();
     Some(Holder { pid, comm: comm.trim().to_string(), maps })
 }
 

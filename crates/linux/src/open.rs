@@ -10,8 +10,8 @@ use crate::error::KernelError;
 use crate::facts::Counts;
 use crate::list::lookup;
 use libbpf_rs::{Iter, Link, MapCore, ObjectBuilder};
+use slowstart_files::MOST_REPORT;
 use std::collections::BTreeSet;
-use std::io::Read;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/open.bpf.o"));
 
@@ -89,8 +89,7 @@ fn attach(conns: &impl MapCore, program: &str) -> Result<Link, KernelError> {
 
 /// Returns the number of sockets that an iterator finds; it may find one twice.
 fn found(iterator: &Link) -> Option<u64> {
-    let mut addresses = Vec::new();
-    Iter::new(iterator).ok()?.read_to_end(&mut addresses).ok()?;
+    let addresses = slowstart_files::read_from(Iter::new(iterator).ok()?, MOST_REPORT).ok()?;
     Some(addresses.chunks_exact(8).collect::<BTreeSet<_>>().len() as u64)
 }
 

@@ -31,7 +31,7 @@ pub fn drop_privileges(keep: &[Capability]) -> Result<(), KernelError> {
 /// networks, and not over BPF.
 pub(crate) fn is_initial_user_namespace() -> bool {
     // Without the file the kernel has no user namespaces.
-    let map = std::fs::read_to_string("/proc/self/uid_map");
+    let map = slowstart_files::read_kernel("/proc/self/uid_map");
     map.map_or(true, |m| m.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 

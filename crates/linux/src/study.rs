@@ -15,6 +15,7 @@ use crate::load::{Held, Spec, load_as};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_files::read_kernel;
 use slowstart_sim::path::Kind as PacketKind;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_sim::trace::MILESTONES;
@@ -58,7 +59,7 @@ impl LoadedControl {
         let name = written.to_string();
         if KERNEL_CONTROLS.contains(&written) {
             let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-            let available = fs::read_to_string(file).unwrap_or_default();
+            let available = read_kernel(file).unwrap_or_default();
             if !available.split_whitespace().any(|c| c == written) {
                 let why = format!("not available, found {}; try modprobe tcp_{written}", available.trim());
                 return Err(KernelError::refused(written, why));

@@ -8,6 +8,8 @@
 //! the path, and a receiver may hide that. It then gets standard slow start, which doubles the flight in each
 //! round, and must not get more.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::{Cgroup, Net, ip, settles};

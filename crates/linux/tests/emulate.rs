@@ -1,5 +1,7 @@
 //! The emulator on the real clock. Needs root and TUN devices, and is skipped otherwise.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::Net;

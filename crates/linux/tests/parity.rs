@@ -6,6 +6,8 @@
 //!
 //! `cargo test -p slowstart-linux --test parity -- --ignored --nocapture` is the long form: a million ACKs.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 #[path = "parity/controller.rs"]
 mod controller;

@@ -3,6 +3,8 @@
 //! root, kprobes and the modules of the disciplines, and is skipped without them; `ci/kernels.sh` runs it on
 //! Debian's kernels.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::{Net, ip};

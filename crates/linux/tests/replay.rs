@@ -1,6 +1,8 @@
 //! Compares replay's account of a connection with the counters of the kernel: tcpdump at both ends of an
 //! emulated path, `cubic` over it. Needs root, TUN devices and tcpdump, and prints `skipped` otherwise.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::Net;

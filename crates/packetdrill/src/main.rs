@@ -40,7 +40,8 @@ fn main() -> ExitCode {
 fn checked(args: &Args) -> Result<bool> {
     let mut scripts = Vec::new();
     for file in &args.files {
-        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
+            .with_context(|| file.display().to_string())?;
         match parse::script(&text) {
             Ok(s) => scripts.push((file.display(), s)),
             Err(e) => bail!("{}:{e}", file.display()),

@@ -3,6 +3,8 @@
 //! `client --cert FILE [--connect 10.77.0.1:4433]`, where FILE is the certificate that the server wrote. See
 //! docs/evidence/quic.md.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 use noq::rustls::RootCertStore;
 use noq::{ClientConfig, Endpoint, TransportConfig, VarInt};
 use std::error::Error;

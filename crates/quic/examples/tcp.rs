@@ -5,6 +5,8 @@
 //! `slowstart compare PATH --engine kernel --json`: the live kernel's figures stand beside the others, the
 //! median run by the time of the exit.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 use serde_json::Value;
 use slowstart_quic::sim::{Knobs, NOT_CARRIED, Which};
 use slowstart_sim::engine::Sampling;

@@ -4,6 +4,8 @@
 //! headers only: one long download, and many short ones at once. CPU time is that of the process; the
 //! generator's share is measured separately and shown. Peak memory is that of the process so far.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 use serde_json::json;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;

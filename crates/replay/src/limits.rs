@@ -139,12 +139,22 @@ impl<R: Read> Iterator for Lines<R> {
 pub struct Tokens<R> {
     input: R,
     length: usize,
+    place: Place,
+}
+
+/// Where in a JSON text a byte stands.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Place {
+    Between,
+    Text,
+    /// Behind the backslash of a string.
+    Escaped,
 }
 
 impl<R: Read> Tokens<R> {
     /// With this limit on `input`.
     pub fn new(input: R) -> Self {
-        Self { input, length: 0 }
+        Self { input, length: 0, place: Place::Between }
     }
 }
 
@@ -152,8 +162,14 @@ impl<R: Read> Read for Tokens<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.input.read(buf)?;
         for b in &buf[..n] {
-            // A quote ends a token wherever it is: an escaped quote only makes the limit larger.
+            self.place = match (self.place, b) {
+                (Place::Text, b'\\') => Place::Escaped,
+                (Place::Between, b'"') | (Place::Escaped, _) => Place::Text,
+                (Place::Text, b'"') => Place::Between,
+                (place, _) => place,
+            };
             let separates = matches!(b, b'"' | b',' | b':' | b'{' | b'}' | b'[' | b']' | b'\n' | b' ');
+            let separates = separates && self.place == Place::Between;
             self.length = if separates { 0 } else { self.length + 1 };
             if self.length > LONGEST {
                 return Err(io::Error::other(format!(
@@ -402,6 +418,20 @@ mod tests {
         let text = io::Cursor::new(b"{\"a\":\"").chain(io::repeat(b'x'));
         let e = serde_json::from_reader::<_, serde_json::Value>(Tokens::new(text)).expect_err("too long");
         assert!(e.to_string().contains("expected a shorter string or number"), "{e}");
+        // What separates tokens elsewhere is a part of a string, as is a quote behind a backslash.
+        for part in ["a, ", "{\\\"}", "\\\\: "] {
+            for (before, after) in [("{\"", "\":1}"), ("[1, \"\", \"", "\"]")] {
+                let of = |n: usize| [before, &part.repeat(n / part.len()), after].concat();
+                let read = |text: String| {
+                    serde_json::from_reader::<_, serde_json::Value>(Tokens::new(text.as_bytes()))
+                };
+                let e = read(of(LONGEST + 8)).expect_err("too long").to_string();
+                assert!(e.contains("expected a shorter string or number"), "{part}: {e}");
+                assert!(read(of(LONGEST - 8)).is_ok(), "{part}");
+            }
+        }
+        let many = format!("[{}1]", "\"a\", 12345, ".repeat(LONGEST / 8));
+        serde_json::from_reader::<_, serde_json::Value>(Tokens::new(many.as_bytes())).expect("short ones");
     }
 
     /// While a thread holds much, another waits with what it holds beyond the few bytes that each may, and

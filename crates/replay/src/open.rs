@@ -7,6 +7,7 @@ use crate::probe;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::FrameDecoderError;
+use slowstart_files::head;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -195,13 +196,6 @@ fn zstd_frame<R: Read>(input: R) -> Result<StreamingDecoder<R, ruzstd::decoding:
     })
 }
 
-/// Reads up to `most` bytes.
-fn head(input: &mut dyn Read, most: usize) -> io::Result<Vec<u8>> {
-    let mut out = Vec::new();
-    input.take(most as u64).read_to_end(&mut out)?;
-    Ok(out)
-}
-
 /// Opens a file and recognises its kind. `-` is standard input.
 pub fn open(file: &Path) -> Result<(Kind, Input), InputError> {
     if file == Path::new("-") {
@@ -225,7 +219,7 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
         }
         _ => raw,
     };
-    let probe = head(&mut input, PROBE).map_err(cannot)?;
+    let probe = head(&mut input, PROBE as u64).map_err(cannot)?;
     let kind = kind(&probe).ok_or_else(|| InputError::at(0, unknown(&probe)))?;
     Ok((kind, Box::new(Cursor::new(probe).chain(input))))
 }
@@ -288,6 +282,7 @@ fn kind(probe: &[u8]) -> Option<Kind> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 mod tests {
     use super::*;
 

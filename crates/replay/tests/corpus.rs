@@ -2,6 +2,8 @@
 //! the kernel's own account of each: a few small ones. `research/score` judges a whole corpus
 //! in the same way.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[path = "../../../research/score/truth.rs"]
 mod truth;
 

@@ -1,5 +1,7 @@
 //! The memory for one file is bounded, also for a small file that decompresses to a large one.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::{Wire, pcap};

@@ -193,6 +193,7 @@ impl<'a> Data<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 mod tests {
     use super::*;
     use slowstart_study::sample::rows;

@@ -1,4 +1,5 @@
 //! Many studies in one process, as notebooks and services run them: memory does not grow with their number.
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![cfg(target_os = "linux")]
 
 use slowstart_report::study::{Drawn, middle, page, sampling};

@@ -1,6 +1,8 @@
 //! The pictures of the documents that are drawn from runs of this version, or from its manifests.
 //! `SLOWSTART_BLESS=1` draws them anew (`make pictures`).
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart_sim::engine::Sampling;
 use slowstart_study::decision::{Decision, Figure, Terms};
 use slowstart_study::record::Row;

@@ -7,6 +7,8 @@
 //! lines of netem (`tc_netem`) how long each waited. Ten schedules of 10,000 packets of each are in the repository; `ci/qdisc/record.sh` records
 //! more anew.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use flate2::read::GzDecoder;
 use slowstart::units::Instant;
 use slowstart_sim::path::queue::{Departure, Discipline, Packet};

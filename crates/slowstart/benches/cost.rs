@@ -7,6 +7,9 @@
 //! releases four packets, which are reported to startups that need them. The cost of the same flow without a
 //! startup is subtracted. Instructions are counted by valgrind's callgrind, if installed, as the difference
 //! between two lengths of the same work, so that setup and process start do not count.
+
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 use slowstart::avoidance;
 use slowstart::control::Controller;
 use slowstart::registry;

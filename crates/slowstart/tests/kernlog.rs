@@ -10,6 +10,8 @@
 //!   (`tcp_is_cwnd_limited` does);
 //! - the sender is paced (fq, or TCP's own pacing), so `HyStart++` has no limit L.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[path = "common/mod.rs"]
 mod common;
 

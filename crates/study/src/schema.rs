@@ -64,7 +64,7 @@ pub fn hold(schema: &str, file: &Path) {
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
         std::fs::write(file, schema).expect("the checkout is writable");
     }
-    let there = std::fs::read_to_string(file).expect("a schema");
+    let there = slowstart_files::read_text(file, slowstart_files::MOST_TEXT).expect("a schema");
     assert!(there == schema, "{} is not what its types say (make bless)", file.display());
 }
 

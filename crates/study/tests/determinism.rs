@@ -6,6 +6,8 @@
 //! `SLOWSTART_BLESS=1 cargo test -p slowstart-study --test determinism`, and the difference is for the reviewer
 //! to read.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[path = "../../sim/tests/common/mod.rs"]
 mod common;
 

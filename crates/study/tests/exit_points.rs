@@ -11,6 +11,8 @@
 //! odd packet gets an ACK of its own, growth is a little faster and trains differ; those figures are ours,
 //! and are tested below beside the table's.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[path = "../../sim/tests/common/mod.rs"]
 mod common;
 

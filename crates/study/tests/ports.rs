@@ -1,5 +1,7 @@
 //! The example ports in `contrib/ports` pass the vectors, and with an error in them they do not.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart::registry;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

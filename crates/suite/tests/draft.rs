@@ -1,6 +1,8 @@
 //! A stored result as an Internet-Draft: the bytes, what refuses it, and what xml2rfc and idnits say where they are
 //! installed. `SLOWSTART_BLESS=1` writes the draft.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 use slowstart_suite::report::{Date, DraftError, Front, draft};
 use slowstart_suite::{Report, Suite, Verdict};
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@ mod baseline;
 pub mod captures;
 pub mod map;
 mod page;
+mod part;
 pub mod plan;
 pub mod query;
 

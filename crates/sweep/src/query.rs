@@ -1,6 +1,7 @@
 //! Reads a store: filters its rows, groups them, and summarises values.
 
 use crate::baseline::{Baseline, difference, difference_columns};
+use crate::part::PartFile;
 use crate::plan::hex;
 use crate::store::{Holds, Store, StoreError, has_keys};
 use crate::table::{TableError, arrow_type};
@@ -9,8 +10,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_study::axis;
 use slowstart_study::columns::{Cell, Column, Kind};
@@ -218,8 +217,7 @@ fn schema(parts: &[(String, PathBuf)]) -> Result<SchemaRef, QueryError> {
         if !name.ends_with("cut") && !seen.insert(sweep) {
             continue;
         }
-        let reader =
-            part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
+        let reader = part(file, PartFile::open(file))?.reader;
         part(file, has_keys(reader.schema()))?;
         for field in reader.schema().fields() {
             match fields.iter_mut().find(|f| f.name() == field.name()) {
@@ -269,11 +267,9 @@ pub(crate) fn scan(
     mut each: impl FnMut(&str, Vec<ArrayRef>, usize),
 ) -> Result<(), QueryError> {
     for (name, file) in parts {
-        let reader =
-            part(file, ParquetRecordBatchReaderBuilder::try_new(part(file, slowstart_files::open(file))?))?;
+        let reader = part(file, PartFile::open(file))?;
         let names: Vec<&str> = wanted.iter().map(|i| schema.field(*i).name().as_str()).collect();
-        let mask = ProjectionMask::columns(reader.parquet_schema(), names.iter().copied());
-        for batch in part(file, reader.with_projection(mask).with_batch_size(BATCH).build())? {
+        for batch in part(file, reader.read(&names, BATCH))? {
             let batch = part(file, batch)?;
             let arrays = wanted.iter().map(|i| {
                 let field = schema.field(*i);

@@ -16,13 +16,12 @@
 //! computing, and no reader sees half a part. The rows of a part are read from the lines of the journal,
 //! whether this process wrote them or another, so that its bytes do not depend on that.
 
+use crate::part::PartFile;
 use crate::plan::{Plan, part_columns, results_version};
 use crate::table::{TableBuilder, TableError, properties};
 use arrow_array::cast::AsArray;
 use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slowstart_files::{Folder, Lock, LockError, WholeFile};
@@ -30,7 +29,7 @@ use slowstart_replay::limits::LONGEST;
 use slowstart_study::columns::{Column, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -200,8 +199,7 @@ fn read_text(file: &Path) -> io::Result<String> {
 /// that a killed process did not finish or that is longer than any row. So memory does not depend on what the
 /// file holds.
 pub(crate) fn next_line(journal: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    journal.by_ref().take(LONGEST as u64).read_until(b'\n', line)?;
+    slowstart_files::line(journal, LONGEST as u64, line)?;
     Ok(line.ends_with(b"\n"))
 }
 
@@ -515,11 +513,10 @@ impl Store {
     pub fn manifest(&self) -> Result<Manifest, StoreError> {
         let mut parts = Vec::new();
         for (name, file) in self.parts()? {
-            let open = named(&file, slowstart_files::open(&file))?;
-            let bytes = named(&file, open.metadata())?.len();
-            let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
-            named(&file, has_keys(reader.schema()))?;
-            let rows = reader.metadata().file_metadata().num_rows() as usize;
+            let part = named(&file, PartFile::open(&file))?;
+            let bytes = named(&file, part.file.metadata())?.len();
+            named(&file, has_keys(part.reader.schema()))?;
+            let rows = part.reader.metadata().file_metadata().num_rows() as usize;
             parts.push(Part { name: format!("{name}.parquet"), rows, bytes });
         }
         let rows = parts.iter().map(|p| p.rows).sum();
@@ -609,11 +606,9 @@ pub(crate) fn has_keys(schema: &Schema) -> io::Result<()> {
 
 /// The keys of a part.
 pub(crate) fn read_keys(file: &Path) -> Result<Vec<u128>, StoreError> {
-    let reader =
-        named(file, ParquetRecordBatchReaderBuilder::try_new(named(file, slowstart_files::open(file))?))?;
-    let mask = ProjectionMask::columns(reader.parquet_schema(), ["key"]);
+    let part = named(file, PartFile::open(file))?;
     let mut keys = Vec::new();
-    for batch in named(file, reader.with_projection(mask).build())? {
+    for batch in named(file, part.read(&["key"], 4096))? {
         let batch = named(file, batch)?;
         let column = batch.column_by_name("key").and_then(|c| c.as_string_opt::<i32>());
         let why = || io::Error::other("found no column key of text, expected a part of a store");

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::statistics::PlannedTrial;
 use crate::written::{Gap, TrialCounts};
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use thiserror::Error;
 
 /// The version of `trial.json`; one of another version is refused.
@@ -302,8 +302,7 @@ pub fn read_rows(
     // The first line that is no row, and the bytes from it on.
     let mut bad: Option<KeptError> = None;
     loop {
-        line.clear();
-        let read = input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? as u64;
+        let read = slowstart_files::line(&mut input, LONGEST, &mut line)? as u64;
         if read == 0 {
             return Ok(Ok(found));
         }

@@ -1,6 +1,8 @@
 //! The method on populations whose truth is known. Each trial is looked at again and again; what is counted
 //! is whether any look went wrong. `SLOWSTART_LONG=1`: 4,000 trials each, of more connections.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 mod common;
 
 use common::{NONE, Truth, normal, plan, uniform};

@@ -5,7 +5,9 @@ use crate::order::{ANSWER, Answer, ORDER, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use slowstart_files::{MOST_REPORT, read_kernel};
 use std::fs::{self, File};
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -93,7 +95,7 @@ impl Host {
             (Ok(None), Ok(status)) => self.how(status),
             (Ok(None), Err(e)) => return Err(GuestError::io("wait for the guest")(e)),
         };
-        let answer = fs::read(at.join(ANSWER)).unwrap_or_default();
+        let answer = slowstart_files::read(&at.join(ANSWER), MOST_REPORT).unwrap_or_default();
         match answer.ends_with(b"\n").then(|| serde_json::from_slice(&answer)) {
             Some(Ok(Answer::Failed(why))) => Err(GuestError::Refused(why)),
             Some(Ok(answer)) => Ok(answer),
@@ -153,7 +155,7 @@ impl Host {
 
 /// Processor time of the processes of a guest, in ticks, as text that changes when they run.
 fn cpu_of_group(pid: Pid) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let stat = read_kernel(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // After the name: utime, stime, cutime, cstime are fields 14 to 17 of all.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(4).collect();
     Some(fields.join(" "))
@@ -161,8 +163,12 @@ fn cpu_of_group(pid: Pid) -> Option<String> {
 
 /// The last lines that a guest printed, or the first of its panic.
 fn last_lines(console: &Path) -> String {
-    let text = fs::read(console).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+    let read = || {
+        let mut file = File::open(console)?;
+        file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(4096)))?;
+        slowstart_files::head(file, 4096)
+    };
+    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     let printable = |line: &str| line.chars().filter(|c| !c.is_control()).take(160).collect::<String>();
     let lines: Vec<String> = text.lines().map(printable).filter(|l| !l.trim().is_empty()).collect();
     // A kernel that panics says why first, and then where it was.

@@ -9,6 +9,8 @@
 //! compile, and plays the vectors against each, as one would against a port. Prints the table of
 //! `docs/evidence/vectors.md`, and the survivors.
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 mod mutate;
 
 use mutate::{Mutant, Planted};

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use slowstart_linux::emulate::{CLIENT, SERVER};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -285,9 +284,8 @@ fn check(root: &Path, start: &Start) -> Result<()> {
         bail!("found no {} in the root", path.display());
     };
     // A program may be large, and its first line is enough.
-    let mut text = Vec::new();
     let open = fs::File::open(&file).with_context(|| file.display().to_string())?;
-    open.take(LINE).read_to_end(&mut text).with_context(|| file.display().to_string())?;
+    let text = slowstart_files::head(open, LINE).with_context(|| file.display().to_string())?;
     let line = text.strip_prefix(b"#!").and_then(|t| t.split(|b| *b == b'\n').next()).unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     if let Some(interpreter) = line.split_whitespace().next() {

@@ -12,6 +12,7 @@ use anyhow::Result;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use slowstart::units::{Bytes, Span};
+use slowstart_files::read_kernel;
 use slowstart_linux::emulate::{Emulation, INVALID, SERVER, Seen, enter_user_namespace, seen};
 use slowstart_linux::{Beside, Check, KERNEL_CONTROLS, KernelError};
 use slowstart_sim::app;
@@ -23,8 +24,8 @@ use slowstart_suite::measure::{Measure, Observed};
 use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
 use slowstart_suite::{Report, Suite, SuiteError};
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -171,7 +172,7 @@ fn control(f: &CompetingFlow) -> Option<&'static str> {
 /// True if the running kernel has it.
 fn has(control: &str) -> bool {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let available = fs::read_to_string(file).unwrap_or_default();
+    let available = read_kernel(file).unwrap_or_default();
     KERNEL_CONTROLS.contains(&control) && available.split_whitespace().any(|c| c == control)
 }
 
@@ -210,7 +211,7 @@ impl Stack for Live<'_> {
         let began = SystemTime::now();
         let emulation = self.emulation(study, run)?;
         let ended = self.transfer(study, &emulation, size)?;
-        let control = Emulation::in_namespace(emulation.server(), || Ok(fs::read_to_string(CONTROL)))?;
+        let control = Emulation::in_namespace(emulation.server(), || Ok(read_kernel(CONTROL)))?;
         self.default_control = Some(control.map_err(failed)?.trim().to_string());
         let report = emulation.stop()?;
         if !report.valid() {
@@ -500,10 +501,9 @@ impl Live<'_> {
 fn end_of(log: &Path) -> String {
     const MOST: u64 = 64 * OUTPUT as u64;
     let read = || -> std::io::Result<Vec<u8>> {
-        let (mut file, mut end) = (File::open(log)?, Vec::new());
+        let mut file = File::open(log)?;
         file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(MOST)))?;
-        file.take(MOST).read_to_end(&mut end)?;
-        Ok(end)
+        slowstart_files::head(file, MOST)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     let words: Vec<&str> = text.split_whitespace().collect();

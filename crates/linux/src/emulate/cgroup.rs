@@ -2,6 +2,7 @@
 
 use super::unprivileged::in_child;
 use crate::error::KernelError;
+use slowstart_files::read_kernel;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,10 @@ pub struct Cgroup(PathBuf);
 
 /// The cgroup of version 2 that this process is in; `None` if it cannot be found.
 fn own() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = read_kernel("/proc/self/mounts").ok()?;
     let mount =
         mounts.lines().map(|l| l.split(' ').collect::<Vec<_>>()).find(|m| m.get(2) == Some(&"cgroup2"))?;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = read_kernel("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|l| l.strip_prefix("0::/"))?;
     Some(Path::new(mount[1]).join(group))
 }

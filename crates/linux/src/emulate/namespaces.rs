@@ -7,6 +7,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use slowstart_files::read_kernel;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -138,7 +139,7 @@ pub(super) fn has_listener(ns: &str) -> Result<bool, KernelError> {
     in_namespace(ns, || {
         for (protocol, state) in STATES {
             let file = format!("/proc/thread-self/net/{protocol}");
-            let text = match fs::read_to_string(&file) {
+            let text = match read_kernel(&file) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(KernelError::io(format!("read {file}")))?,
             };

@@ -1,5 +1,6 @@
 //! Two network namespaces joined by a veth, and TCP connections between them.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use nix::mount::{MsFlags, mount};

@@ -2,6 +2,8 @@
 //! with the kernel's reason where one of them does not work. They run in network namespaces that they create;
 //! the default congestion control of the machine is not changed.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
+
 #[path = "../common/mod.rs"]
 mod common;
 mod defaults;

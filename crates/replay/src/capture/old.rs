@@ -15,10 +15,9 @@ const LONGEST: u32 = 1 << 24;
 
 /// A capture of any supported version.
 pub fn convert(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, InputError> {
-    let mut head = Vec::new();
     let cannot = |e: io::Error| InputError::at(0, e.to_string());
     // The reader of pcapng wants its first block at the first read.
-    input.by_ref().take(START).read_to_end(&mut head).map_err(cannot)?;
+    let mut head = slowstart_files::head(&mut input, START).map_err(cannot)?;
     if head.starts_with(b"snoop\0\0\0") && head.len() >= PCAP[0] {
         let rest = Cursor::new(head.split_off(SNOOP[0])).chain(input);
         let link = u32::from_be_bytes([head[12], head[13], head[14], head[15]]);
@@ -92,9 +91,7 @@ impl<R: Read> Read for Converter<R> {
 
 /// The next header, or what there is of it.
 fn header<R: Read>(input: &mut R, len: usize) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    input.take(len as u64).read_to_end(&mut head)?;
-    Ok(head)
+    slowstart_files::head(input, len as u64)
 }
 
 /// A packet header before version 2.4: until 2.2 the length on the wire comes first; 2.3 has both orders. The

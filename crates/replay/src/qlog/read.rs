@@ -605,9 +605,8 @@ fn read_into(mut input: impl Read, log: &mut Log) -> Result<(), InputError> {
         traces: Option<IgnoredAny>,
     }
     // A sequence begins with a record separator, or with a line that is a JSON text without traces.
-    let mut start = Vec::new();
     let cannot = |e: io::Error| InputError::at(0, e.to_string());
-    input.by_ref().take(LONGEST as u64).read_to_end(&mut start).map_err(cannot)?;
+    let start = slowstart_files::head(&mut input, LONGEST as u64).map_err(cannot)?;
     let skip = start.iter().take_while(|b| b"\xef\xbb\xbf \t\r\n".contains(b)).count();
     let line = start[skip..].split(|b| *b == b'\n').next().unwrap_or_default();
     let sequence = line.first() == Some(&0x1e)

@@ -6,6 +6,8 @@
 //! With `--once` each case runs once, with `--bare` its twin does, for a count of instructions
 //! (`ci/instructions.sh`).
 
+#![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
+
 mod bare;
 
 use serde_json::json;

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn given_bytes_are_read_like_a_file() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/samples");
-        let bytes = std::fs::read(folder.join("example.down")).expect("the sample");
+        let bytes = slowstart_files::read(&folder.join("example.down"), 1 << 20).expect("the sample");
         let given = Files::given([("example.down".to_string(), bytes)].into());
         let line = "trace=example.down rtt=40ms queue=1bdp";
         let from_bytes = PathSpec::load_from(line, &given).expect("given");

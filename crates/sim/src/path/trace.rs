@@ -8,6 +8,7 @@
 //!
 //! Departs from Mahimahi: counts IP packets against 1500 bytes, not TUN frames (4 bytes longer) against 1504.
 
+use slowstart_files::head;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,14 +38,10 @@ fn read(file: &Path, files: &Files, expected: &'static str) -> Result<String, Pa
 }
 
 /// Reads at most `most` bytes; `None` if there are more.
-fn unpack(mut source: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut packed = Vec::new();
-    source.by_ref().take(most + 1).read_to_end(&mut packed)?;
-    let mut plain = Vec::new();
-    if packed.starts_with(&[0x1f, 0x8b]) {
-        MultiGzDecoder::new(packed.as_slice()).take(most + 1).read_to_end(&mut plain)?;
-    } else {
-        plain = packed;
+fn unpack(source: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut plain = head(source, most + 1)?;
+    if plain.starts_with(&[0x1f, 0x8b]) {
+        plain = head(MultiGzDecoder::new(plain.as_slice()), most + 1)?;
     }
     Ok((plain.len() as u64 <= most).then_some(plain))
 }

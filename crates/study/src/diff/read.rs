@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The longest line of a file of rows, bytes.
 const LONGEST: usize = 1 << 20;
 /// The most rows of a result: they are held, some kilobytes each.
-const MOST_ROWS: usize = 200_000;
+const MOST_ROWS: usize = 100_000;
 /// The rows of a study in its folder.
 const RESULTS: &str = "results.jsonl";
 
@@ -65,8 +65,7 @@ pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
         let mut line = Vec::new();
         for n in 1.. {
             let place = || format!("{name}: line {n}");
-            line.clear();
-            let read = reader.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line);
+            let read = slowstart_files::line(&mut reader, LONGEST as u64, &mut line);
             if read.map_err(|e| at(place(), e))? == 0 {
                 break;
             }

@@ -13,13 +13,12 @@ mod journal;
 pub use self::collector::Collector;
 pub use self::journal::lines_of;
 use self::journal::{Claim, Journal, ROW_GROUP, claim, is_done};
+use crate::part::PartFile;
 use crate::plan::{hex, results_version};
 use crate::run::{LOOK_AGAIN, count_run, on_threads};
 use crate::store::{Holds, Store, StoreError, named};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use slowstart_replay::replay::Options;
@@ -293,11 +292,9 @@ impl Captures {
     pub fn transfers(&self, store: &Store, mut each: impl FnMut(&Transfer)) -> Result<(), StoreError> {
         let (mut keys, mut before) = (self.keys(), String::new());
         for (_, file) in store.parts()? {
-            let open = named(&file, slowstart_files::open(&file))?;
-            let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
-            let mask = ProjectionMask::columns(reader.parquet_schema(), WANTED);
+            let part = named(&file, PartFile::open(&file))?;
             let mut of_part = BTreeSet::new();
-            for batch in named(&file, reader.with_projection(mask).with_batch_size(ROW_GROUP).build())? {
+            for batch in named(&file, part.read(&WANTED, ROW_GROUP))? {
                 let batch = named(&file, batch)?;
                 for row in 0..batch.num_rows() {
                     let key = text(&batch, "key", row);

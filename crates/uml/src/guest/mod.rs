@@ -9,6 +9,7 @@ use crate::error::GuestError;
 use crate::order::{ANSWER, Answer, Description, ORDER, Order};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use slowstart_files::{MOST_REPORT, read_kernel};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -57,7 +58,8 @@ fn write(folder: &Path, answer: &Answer) -> Result<(), GuestError> {
 }
 
 fn serve(folder: &Path) -> Result<Answer, GuestError> {
-    let text = fs::read(folder.join(ORDER)).map_err(GuestError::io("read the order"))?;
+    let text =
+        slowstart_files::read(&folder.join(ORDER), MOST_REPORT).map_err(GuestError::io("read the order"))?;
     let order: Order = serde_json::from_slice(&text).map_err(GuestError::io("read the order"))?;
     Ok(match order {
         Order::Describe { modules } => {
@@ -99,7 +101,7 @@ fn set_parameters(control: &str, given: &BTreeMap<String, String>) -> Result<(),
 }
 
 fn read(file: &str) -> Result<String, GuestError> {
-    fs::read_to_string(file).map_err(GuestError::io(format!("read {file}")))
+    read_kernel(file).map_err(GuestError::io(format!("read {file}")))
 }
 
 fn describe() -> Result<Description, GuestError> {

@@ -4,6 +4,7 @@ use crate::error::GuestError;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use slowstart_files::MOST_TEXT;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Ipv4Addr;
@@ -127,8 +128,9 @@ impl Counters {
     }
 
     pub(super) fn read(&mut self) -> Result<String, GuestError> {
-        let mut text = String::new();
-        let read = io::Seek::rewind(&mut self.0).and_then(|()| self.0.read_to_string(&mut text));
-        read.map(|_| text).map_err(GuestError::io("read /proc/self/net/netstat"))
+        let bytes =
+            io::Seek::rewind(&mut self.0).and_then(|()| slowstart_files::read_from(&self.0, MOST_TEXT));
+        let text = bytes.and_then(|b| String::from_utf8(b).map_err(io::Error::other));
+        text.map_err(GuestError::io("read /proc/self/net/netstat"))
     }
 }
