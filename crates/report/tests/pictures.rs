@@ -216,7 +216,7 @@ fn one_run_explained() {
     }
     for (bdps, words) in [(1.0, "the path is full"), (2.0, "the queue is full")] {
         line(&mut out, "a", (AREA.0, y(bdps)), (AREA.2, y(bdps)));
-        text(&mut out, AREA.2 - 4.0, y(bdps) - 6.0, "", "end", words);
+        text(&mut out, AREA.2 - 4.0, y(bdps) + 16.0, "", "end", words);
     }
     let start = slowstart::units::Span(study.start().0).as_secs_f64();
     let curve = |out: &mut String, class: &str, of: &dyn Fn(&slowstart_study::record::Sample) -> u64| {
@@ -251,9 +251,9 @@ fn one_run_explained() {
         text(&mut out, x(at) - 14.0, y(bdps) - 8.0, "h halo", "end", words);
     }
     let cut = y(exit.cwnd_bytes as f64 / bdp);
-    text(&mut out, x(exit.left_s) + 14.0, cut - 12.0, "h halo", "start", "4  it cuts the window and repairs");
+    text(&mut out, x(exit.left_s) + 96.0, cut - 34.0, "h halo", "start", "4  it cuts the window and repairs");
     text(&mut out, x(0.02), y(0.62), "c0 halo", "start", "window: doubles in each round trip");
-    text(&mut out, x(0.30), y(0.35), "c1 halo", "start", "bytes in flight");
+    text(&mut out, x(0.57), y(2.25), "c1 halo", "start", "bytes in flight");
     let about = "The window and the bytes in flight of one run of standard slow start. The window doubles in each round trip. After 0.28 \
                  seconds the path is full, after 0.34 the queue; at 0.44 seconds the sender learns of the first loss, with a window of \
                  four times what the path holds.";
