@@ -26,7 +26,7 @@ count() {
   rm "$log"
 }
 
-cases=(cubic-1g-100ms geo geo-built-in 100-flows 100-flows-fq-codel overshoot-geo window-100 window-30000)
+cases=(cubic-1g-100ms geo geo-built-in 100-flows 100-flows-fq-codel overshoot-geo window-10 window-100 window-30000 window-100000)
 ours=$(build .)
 if [[ $# -eq 0 ]]; then
   printf '%-20s %7s %7s\n' case engine bare

@@ -33,7 +33,7 @@ const fn twin(mbit: u64, ms: u64, queue: u64, flows: usize, seconds: u64) -> bar
     bare::Setup { rate: mbit * 1_000_000, rtt: ms * 1_000_000, queue, flows, seconds }
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 10] = [
     Case {
         name: "cubic-1g-100ms",
         path: "rate=1Gbit rtt=100ms queue=1bdp",
@@ -76,7 +76,15 @@ const CASES: [Case; 8] = [
         seconds: 60,
         twin: None,
     },
-    // The cost per packet must not grow with the window: 100 packets in flight, then 30,000.
+    // The cost per packet must not grow with the window: 10 packets in flight, 100, 30,000, and 100,000.
+    Case {
+        name: "window-10",
+        path: "rate=60Mbit rtt=1ms queue=5packets",
+        startup: "hystart",
+        flows: 1,
+        seconds: 30,
+        twin: Some(twin(60, 1, 5, 1, 30)),
+    },
     Case {
         name: "window-100",
         path: "rate=1Gbit rtt=1ms queue=20packets",
@@ -92,6 +100,14 @@ const CASES: [Case; 8] = [
         flows: 1,
         seconds: 60,
         twin: Some(twin(1000, 300, 5000, 1, 60)),
+    },
+    Case {
+        name: "window-100000",
+        path: "rate=10Gbit rtt=100ms queue=16000packets",
+        startup: "standard",
+        flows: 1,
+        seconds: 10,
+        twin: Some(twin(10_000, 100, 16_000, 1, 10)),
     },
 ];
 
