@@ -15,6 +15,7 @@ from os import PathLike, fspath
 from typing import Any, overload
 
 from . import _slowstart
+from ._advise import Advice, advise
 from ._count import MOST_32, count
 from ._figure import figure
 from ._progress import bar
@@ -42,6 +43,7 @@ from ._sweep import sweep
 
 __all__ = [
     "Ack",
+    "Advice",
     "Comparison",
     "Congestion",
     "EXITS",
@@ -52,6 +54,7 @@ __all__ = [
     "Table",
     "View",
     "__version__",
+    "advise",
     "compare",
     "diff",
     "explain",

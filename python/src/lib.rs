@@ -2,6 +2,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python passes is converted to values")]
 
+mod advise;
 mod captures;
 mod collector;
 mod compare;
@@ -58,6 +59,7 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(judge::diff_, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_function(wrap_pyfunction!(replay::fit, m)?)?;
+    m.add_function(wrap_pyfunction!(advise::advise, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reproduce, m)?)?;
     m.add_function(wrap_pyfunction!(lists::startups, m)?)?;
     m.add_function(wrap_pyfunction!(lists::paths, m)?)?;

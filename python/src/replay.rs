@@ -57,7 +57,7 @@ impl Read for Interruptible {
 
 /// Reads a file; returns what `each` makes of its transfers. If the file is damaged, warns, and returns those
 /// before the damage.
-fn read<T: Send>(
+pub(crate) fn read<T: Send>(
     py: Python<'_>,
     file: &str,
     options: &Options,

@@ -37,7 +37,7 @@ fn advice(dir: &Path, more: &[&str]) -> Value {
     let done = slowstart(&[&["advise", dir.to_str().expect("text"), "--json"], more].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let text = String::from_utf8(done.stdout).expect("text");
-    conform(&text, include_str!("../schema/advice.json"));
+    conform(&text, include_str!("../../replay/schema/advice.json"));
     serde_json::from_str(&text).expect("JSON")
 }
 

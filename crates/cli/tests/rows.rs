@@ -7,6 +7,7 @@ mod conform;
 use conform::conform;
 use serde_json::Value;
 use slowstart_league::game::{GAME_SCHEMA, GameRow};
+use slowstart_replay::advise::Advice;
 use slowstart_replay::fit::{self, FIT_SCHEMA};
 use slowstart_replay::transfer::{self, TRANSFER_SCHEMA, Transfer};
 use slowstart_study::columns::columns;
@@ -49,6 +50,7 @@ fn the_schemas_are_those_of_the_types() {
     hold(&text::<Transfer>("transfer", fields::<Transfer>()), &crates.join("replay/schema/transfer.json"));
     hold(&text::<transfer::Sample>("replay-sample", &[]), &crates.join("replay/schema/sample.json"));
     hold(&text::<fit::Row<'_>>("fit", &[]), &crates.join("replay/schema/fit.json"));
+    hold(&text::<Advice>("advice", &[]), &crates.join("replay/schema/advice.json"));
     hold(&text::<GameRow>("game", fields::<GameRow>()), &crates.join("league/schema/game.json"));
     hold(&text::<Report>("report", fields::<Report>()), &crates.join("suite/schema/report.json"));
     hold(&text::<ConnectionRow<'_>>("connection", &[]), &crates.join("trial/schema/connection.json"));

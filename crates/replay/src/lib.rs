@@ -119,7 +119,9 @@
 //! - [`answer`]: the answer for a transfer in sentences
 //! - [`page`]: a transfer as an HTML page
 //! - [`replay`]: a file of any kind
+//! - [`advise`]: which startup recordings speak for
 
+pub mod advise;
 pub mod analysis;
 pub mod answer;
 pub mod capacity;

@@ -11,6 +11,7 @@
 //! - `sample`: made-up rows for tests (feature `sample`)
 //! - `schema`: JSON Schemas from types, for tests (feature `schema`)
 //! - [`stats`]: medians, intervals and paired differences
+//! - [`sequence`]: confidence intervals that hold at every look, and how many units a given effect needs
 //! - [`summary`]: rows, and a summary of each startup
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
 //! - [`figures`]: intervals and differences as rows
@@ -50,6 +51,7 @@ pub mod sample;
 pub mod scenario;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod sequence;
 pub mod simulator;
 pub mod split;
 pub mod stats;

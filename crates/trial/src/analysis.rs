@@ -12,9 +12,9 @@ use crate::lacking::{borne_out, lacks_more, verdict_text};
 use crate::outcome::{Measure, Outcome, RttClass, Stratify};
 use crate::plan::Plan;
 use crate::quantile::{Quantile, quantiles};
-use crate::sequence::{self, Power};
 use crate::statistics::{self, PlannedTrial, Statistics, StratumSums};
 use serde::Serialize;
+use slowstart_study::sequence::{self, Power};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The error of all statements of one kind together.

@@ -6,8 +6,8 @@
 //! metric analytics, KDD 2018).
 
 use crate::outcome::{Measure, Outcome};
-use crate::sequence::{self, FEWEST, Power};
 use serde::{Deserialize, Serialize};
+use slowstart_study::sequence::{self, FEWEST, Power};
 use std::collections::BTreeMap;
 
 /// The sums of one arm's units for one measure: all that an estimate needs, so rows of connections can stay

@@ -7,8 +7,8 @@
 
 use crate::estimate::{Effect, Sums};
 use crate::outcome::{Measure, Outcome};
-use crate::sequence::{FEWEST, radius};
 use crate::statistics::Statistics;
+use slowstart_study::sequence::{FEWEST, radius};
 
 /// Fewest connections, of those that lack a value and of the others, that the smaller of two arms has if their shares
 /// are alike (Cochran, Biometrics 10, 1954).

@@ -3,7 +3,6 @@
 //!
 //! - [`plan`]: arms with their shares, and which arm a connection belongs to
 //! - [`outcome`]: what is measured of a connection, the measures that arms are compared by, strata
-//! - [`sequence`]: confidence intervals that hold at every look, and how many units a given effect needs
 //! - [`estimate`]: the effect of one arm against another, with such an interval
 //! - [`balance`]: whether the arms received the shares that were planned
 //! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
@@ -30,7 +29,6 @@ pub mod plan;
 pub mod pool;
 pub mod pool_page;
 pub mod quantile;
-pub mod sequence;
 pub mod statistics;
 pub mod written;
 

@@ -8,7 +8,8 @@
 //! whenever one stops.
 //!
 //! Asymptotic means that means of at least [`FEWEST`] units are taken as normal with the variance that was
-//! estimated. `tests/populations.rs` measures what that costs.
+//! estimated. `crates/trial/tests/populations.rs` measures what that
+//! costs.
 
 /// Fewest units of an arm for which an interval is given. Ours.
 pub const FEWEST: u64 = 50;

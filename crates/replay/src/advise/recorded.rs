@@ -1,17 +1,17 @@
 //! What recordings say: how transfers left slow start, which startup that agrees with, and the paths that
 //! they show.
 
-use crate::table::{Align, Cell, Table};
+use crate::analysis::Keep;
+use crate::answer::mostly_waited_for_data;
+use crate::fit::text::Fitted;
+use crate::fit::{fit, sampled};
+use crate::observer::Candidate;
+use crate::replay::{AnalysedTransfer, Options};
+use crate::transfer::{ExitClass, Transfer};
 use serde::Serialize;
-use slowstart_replay::answer::mostly_waited_for_data;
-use slowstart_replay::fit::text::Fitted;
-use slowstart_replay::fit::{fit, sampled};
-use slowstart_replay::observer::Candidate;
-use slowstart_replay::replay::AnalysedTransfer;
-use slowstart_replay::transfer::{ExitClass, Transfer};
 use slowstart_study::chosen;
 use slowstart_study::scenario;
-use slowstart_study::words::number;
+use slowstart_study::stats;
 use std::collections::BTreeMap;
 
 /// Classes of least RTT, seconds. The last is of those whose RTT is not known.
@@ -27,7 +27,7 @@ const BANDS: [(&str, f64); 5] = [
 const WITHIN_RTTS: f64 = 1.0;
 
 /// The startups whose rules recorded exits are compared with: those that can observe a connection.
-pub(super) fn candidates() -> Vec<Candidate> {
+fn candidates() -> Vec<Candidate> {
     let of = |name: &'static str| {
         let startup = scenario::startup("startup", name).ok()?.1;
         Some(Candidate { label: name.to_string(), startup })
@@ -35,25 +35,41 @@ pub(super) fn candidates() -> Vec<Candidate> {
     chosen::names().filter_map(of).collect()
 }
 
+/// How to read recordings for an advice: transfers of at least `min_bytes`.
+pub fn options(min_bytes: u64) -> Options {
+    let keep = Keep { packets: true, ..Keep::default() };
+    Options { candidates: candidates().into(), keep, min_bytes, ..Options::default() }
+}
+
+/// Most transfers that become paths: the largest.
+const MOST_PATHS: usize = 100;
+
 /// Transfers of one class of RTT.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Band {
+pub struct Band {
     /// The class of round-trip times, as the tables show it.
     pub rtt: &'static str,
     /// How many transfers are of this class.
     pub transfers: u64,
     /// By the classes of exits, in the order of [`ExitClass::ALL`].
-    exits: [u64; 5],
+    pub exits: [u64; 5],
     /// The least that early exits cost, seconds each, where it is known.
     #[serde(skip)]
     costs_s: Vec<f64>,
 }
 
+impl Band {
+    /// The median of what early exits cost at least, seconds; `None` where it is not known.
+    pub fn cost_s(&self) -> Option<f64> {
+        stats::median(&self.costs_s).map(|m| m.mid)
+    }
+}
+
 /// How often the exits of a startup agree with those that were recorded.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Agreement {
+pub struct Agreement {
     /// How many exits are as the startup predicted.
     pub agree: u64,
     /// Exits that could have: those of transfers in which the startup was followed that far.
@@ -61,9 +77,9 @@ pub(super) struct Agreement {
 }
 
 /// What was read.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Recorded {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Recorded {
     /// Files that were read.
     pub files: u64,
     /// Files that could not be.
@@ -126,7 +142,8 @@ fn in_use(row: &Transfer) -> Option<&str> {
 }
 
 impl Recorded {
-    pub(super) fn add(&mut self, source: String, t: &AnalysedTransfer) {
+    /// Adds a transfer of a file, by its name.
+    pub fn add(&mut self, file: &str, t: &AnalysedTransfer) {
         let row = &t.row;
         self.transfers += 1;
         self.bytes += row.bytes.unwrap_or(0);
@@ -163,11 +180,19 @@ impl Recorded {
         match fitted {
             Some(Ok(path)) if path.link_was_full() => {
                 self.queue_not_full += u64::from(!path.queue_was_full());
+                let source = format!("{file}, connection {}", row.connection);
                 self.paths.push((row.bytes.unwrap_or(0), Fitted { source, path }));
             }
             Some(Ok(_)) => self.never_full += 1,
             Some(Err(_)) | None => self.without_path += 1,
         }
+    }
+
+    /// The paths of the largest transfers, the largest first.
+    pub fn largest_paths(&self) -> Vec<Fitted> {
+        let mut paths: Vec<_> = self.paths.iter().collect();
+        paths.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        paths.into_iter().take(MOST_PATHS).map(|(_, path)| path.clone()).collect()
     }
 
     /// The bytes of the transfer in the middle, of those with a path.
@@ -190,31 +215,6 @@ impl Recorded {
         let best = best.filter(|a| a.agree > 0).unwrap_or_default();
         let alike = self.agreement.iter().filter(|(_, a)| best.of > 0 && share(a) >= share(&best));
         (alike.map(|(name, _)| name.as_str()).collect(), best)
-    }
-
-    /// How transfers left slow start, a line a class of RTT.
-    pub(super) fn table(&self) -> Table {
-        let mut headers: Vec<String> = ["least RTT", "transfers"].map(String::from).into();
-        headers.extend(["too early", "link full", "by loss", "not at all", "unknown"].map(String::from));
-        headers.push("costs at least".into());
-        let line = |b: &Band| -> Vec<Cell> {
-            let mut cells: Vec<Cell> = vec![b.rtt.into(), number(b.transfers as f64).into()];
-            cells.extend(b.exits.iter().map(|n| {
-                Cell::from(match n {
-                    0 => "-".to_string(),
-                    n => number(*n as f64),
-                })
-            }));
-            let mut costs = b.costs_s.clone();
-            costs.sort_by(f64::total_cmp);
-            let cost = costs.get(costs.len() / 2).map_or("-".to_string(), |c| format!("{} s", number(*c)));
-            cells.push(cost.into());
-            cells
-        };
-        let rows = self.bands.iter().filter(|b| b.transfers > 0).map(line).collect();
-        let mut alignments = vec![Align::Right; headers.len()];
-        alignments[0] = Align::Left;
-        Table { headers, rows, alignments }
     }
 }
 
