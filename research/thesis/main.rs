@@ -1,5 +1,5 @@
 //! Tables 5.1 to 5.3 of the SEARCH thesis beside the built-in paths:
-//! `cargo run --release -p slowstart-lab --example thesis [-- NAME=PATH ..]`, where `PATH` takes the place of
+//! `cargo run --release -p slowstart-research --bin thesis [-- NAME=PATH ..]`, where `PATH` takes the place of
 //! the built-in path of that name.
 //!
 //! As in the thesis, capacity and loss are those of slow start alone (CUBIC without HyStart), and SEARCH and

@@ -140,6 +140,16 @@ impl Printed {
         Some((value, 10_f64.powi(rounded)))
     }
 
+    /// True if the text has a share with other digits than the value, which is in per cent too or is a ratio: 40 % is 40
+    /// or 1.40.
+    pub(crate) fn loses_digits(&self, text: &str) -> bool {
+        let places = |number: &str| number.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let Some((before, _)) = text.split_once('%') else { return false };
+        let number = before.trim_end().rsplit(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or("");
+        let own = places(&self.value);
+        !self.about && !number.is_empty() && own != places(number) && own != places(number) + 2
+    }
+
     /// The number.
     pub(crate) fn value(&self) -> Option<f64> {
         Some(self.number()?.0)
@@ -346,6 +356,13 @@ mod tests {
         assert_eq!(mean("value = '2,600'"), Some((2599.5, 2600.5)));
         assert_eq!(mean("value = '100'"), Some((99.5, 100.5)));
         assert_eq!(mean("value = '0'"), Some((-0.5, 0.5)));
+        let loses = |text: &str, claimed| {
+            let printed: Printed = toml::from_str(text).expect("as written");
+            printed.loses_digits(claimed)
+        };
+        assert!(loses("value = '1.4'", "40 % more") && !loses("value = '1.40'", "40 % more"));
+        assert!(!loses("value = '6.745'", "+6.745 %") && !loses("value = '1.7'\nabout = true", "up to 70 %"));
+        assert!(!loses("value = '13.7'", "13.7 s (sd 1.7)"));
         // "About" names the last digit that is not a zero at the end.
         assert_eq!(mean("value = '870'\nabout = true"), Some((860.0, 880.0)));
         assert_eq!(mean("value = '37,000'\nabout = true"), Some((36_000.0, 38_000.0)));

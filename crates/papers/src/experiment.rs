@@ -272,6 +272,9 @@ impl Experiment {
                 if c.at_least.is_some() || c.at_most.is_some() {
                     return Err(bad("printed: expected without at_least and at_most"));
                 }
+                if printed.loses_digits(&c.claimed) {
+                    return Err(bad(&format!("printed: expected the digits of {:?}", c.claimed)));
+                }
                 let (low, high) = printed.bound(c.take).ok_or_else(|| bad("printed: expected a number"))?;
                 (c.at_least, c.at_most) = (Some(low), Some(high));
             }
