@@ -104,10 +104,12 @@ fn bound(map: &Map, startup: usize) -> Vec<Point> {
 
 /// The picture: gaps over packets that the path holds, with the limits.
 fn picture(map: &Map) -> String {
+    // A startup has the colour that it has elsewhere; the names of limits are on the left, where no curve is.
     const STYLE: &str = "text{font:12px sans-serif;fill:#333}.grid{stroke:#ddd}path{fill:none}.line{stroke-width:1.8}\
-        .halo{paint-order:stroke;stroke:#fff;stroke-width:3px}.level{stroke:#b30000;stroke-dasharray:6 3}\
-        .dot{fill:#888;fill-opacity:.35}.s0{stroke:#0072b2}.s1{stroke:#d55e00}.s2{stroke:#009e73}.s3{stroke:#cc79a7}\
-        .s4{stroke:#8c6d00}.s5{stroke:#56b4e9}";
+        .halo{paint-order:stroke;stroke:#fff;stroke-width:3px;text-anchor:start;transform:translateX(-474px)}\
+        .level{stroke:#b30000;stroke-dasharray:6 3}\
+        .dot{fill:#888;fill-opacity:.35}.s0{stroke:#d55e00}.s1{stroke:#0072b2}.s2{stroke:#56b4e9}.s3{stroke:#009e73}\
+        .s4{stroke:#8c6d00}.s5{stroke:#cc79a7}";
     let x = Axis::decades("packets that the path holds with a full queue", 50.0, 20_000.0);
     let y = Axis::decades("gaps in the receiver's buffer", 10.0, 10_000.0);
     let legend: Vec<Key> = STARTUPS.iter().enumerate().map(|(at, label)| Key { at, label }).collect();
