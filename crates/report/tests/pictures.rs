@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 /// The colours of Okabe and Ito, on white, so that a picture is readable on a dark page too.
 const STYLE: &str = "<style>text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#444}.t{font-size:20px;font-weight:700;fill:#111}\
 .h{font-weight:700;fill:#111}.g{stroke:#000;stroke-opacity:.1}.a{stroke:#333}.b{fill:#fff;stroke:#333}.e{fill:none;stroke:#999}\
-.halo{paint-order:stroke;stroke:#fff;stroke-width:4px}.c0{fill:#d55e00}.c1{fill:#0072b2}.c2{fill:#008a63}.c3{fill:#a64d79}\
-.c4{fill:#b8860b}.c5{fill:#555}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}</style>";
+.halo{paint-order:stroke;stroke:#fff;stroke-width:4px}.c0{fill:#d55e00}.c1{fill:#008a63}.c2{fill:#b57a00}.c3{fill:#a64d79}\
+.c4{fill:#5b4fb0}.c5{fill:#555}.c6{fill:#0072b2}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}</style>";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -253,7 +253,7 @@ fn one_run_explained() {
     let cut = y(exit.cwnd_bytes as f64 / bdp);
     text(&mut out, x(exit.left_s) + 96.0, cut - 34.0, "h halo", "start", "4  it cuts the window and repairs");
     text(&mut out, x(0.02), y(0.62), "c0 halo", "start", "window: doubles in each round trip");
-    text(&mut out, x(0.57), y(2.25), "c1 halo", "start", "bytes in flight");
+    text(&mut out, x(0.57), y(2.25), "c6 halo", "start", "bytes in flight");
     let about = "The window and the bytes in flight of one run of standard slow start. The window doubles in each round trip. After 0.28 \
                  seconds the path is full, after 0.34 the queue; at 0.44 seconds the sender learns of the first loss, with a window of \
                  four times what the path holds.";
