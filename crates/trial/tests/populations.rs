@@ -323,8 +323,8 @@ fn the_picture_shows_a_trial() {
          narrows until it lies below zero, that of an arm without effect keeps containing zero.\"><style>text{{font:13px system-ui,'DejaVu \
          Sans',sans-serif;fill:#444}}.t{{font-size:20px;font-weight:700;fill:#111}}.h{{font-weight:700;fill:#111}}.g{{stroke:#000;\
          stroke-opacity:.1}}.a{{stroke:#333}}.b{{fill:#fff;stroke:#333}}.halo{{paint-order:stroke;stroke:#fff;stroke-width:4px}}\
-         .band{{fill-opacity:.18}}.c0{{fill:#d55e00}}.c1{{fill:#0072b2}}.l{{fill:none;stroke-width:2.5}}.l0{{stroke:#d55e00}}\
-         .l1{{stroke:#0072b2}}</style><rect width=\"920\" height=\"385\" fill=\"#fff\"/>\n{body}</svg>\n"
+         .band{{fill-opacity:.18}}.c0{{fill:#555}}.c1{{fill:#008a63}}.l{{fill:none;stroke-width:2.5}}.l0{{stroke:#555}}\
+         .l1{{stroke:#008a63}}</style><rect width=\"920\" height=\"385\" fill=\"#fff\"/>\n{body}</svg>\n"
     );
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/trial.svg");
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
