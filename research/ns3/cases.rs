@@ -179,6 +179,7 @@ impl Case {
             avoidance,
             profile: Profile { mss: self.mss_bytes, growth, ..Profile::NS3 },
             extra_delay: Span::ZERO,
+            links: slowstart_sim::path::Links::ALL,
             recorded: false,
             impact_from: None,
             remembered: None,

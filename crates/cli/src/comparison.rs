@@ -289,7 +289,10 @@ impl<'d, 'a> Comparison<'d, 'a> {
 
     /// What limited each startup's sender, as mean shares of the time of a run; nothing if no run observed it.
     pub(crate) fn limits(&self, color: bool, width: usize) -> Option<String> {
-        let of = |l: &Line| Limits::mean(&l.first().rows.iter().filter_map(|r| r.limits).collect::<Vec<_>>());
+        let of = |l: &Line| -> Vec<(String, f64)> {
+            let all = Limits::mean(&l.first().rows.iter().filter_map(|r| r.limits).collect::<Vec<_>>());
+            all.into_iter().map(|(name, share)| (name.to_string(), share)).collect()
+        };
         self.by_line("limited by, mean % of time", color, width, &of, |share| match share * 100.0 {
             0.0 => "-".into(),
             percent if percent < 0.5 => "<1".into(),
@@ -297,10 +300,23 @@ impl<'d, 'a> Comparison<'d, 'a> {
         })
     }
 
-    /// What dropped packets of each startup, a run on average; nothing if no run observed it.
+    /// What dropped packets of each startup, a run on average, at each link of a path of several; nothing if no run
+    /// observed it.
     pub(crate) fn lost_by(&self, color: bool, width: usize) -> Option<String> {
-        let of =
-            |l: &Line| LostBy::mean(&l.first().rows.iter().filter_map(|r| r.lost_by).collect::<Vec<_>>());
+        let mean = |lost: Vec<LostBy>| LostBy::mean(&lost).into_iter();
+        let of = |l: &Line| -> Vec<(String, f64)> {
+            let rows = &l.first().rows;
+            let links = rows.iter().map(|r| r.links.len()).max().unwrap_or(0);
+            if links == 0 {
+                let whole = mean(rows.iter().filter_map(|r| r.lost_by).collect());
+                return whole.map(|(cause, n)| (cause.to_string(), n)).collect();
+            }
+            let at =
+                |i: usize| rows.iter().filter_map(move |r| r.links.get(i)).map(|link| link.lost_by).collect();
+            let each = (0..links)
+                .flat_map(|i| mean(at(i)).map(move |(cause, n)| (format!("{cause} at link {}", i + 1), n)));
+            each.collect()
+        };
         self.by_line("packets dropped, mean of runs, by", color, width, &of, |n| {
             if n == 0.0 { "-".into() } else { number(n) }
         })
@@ -312,18 +328,18 @@ impl<'d, 'a> Comparison<'d, 'a> {
         heading: &str,
         color: bool,
         width: usize,
-        of: &dyn Fn(&Line) -> Vec<(&'static str, f64)>,
+        of: &dyn Fn(&Line) -> Vec<(String, f64)>,
         text: impl Fn(f64) -> String,
     ) -> Option<String> {
-        let lines: Vec<(&Line, Vec<(&'static str, f64)>)> =
+        let lines: Vec<(&Line, Vec<(String, f64)>)> =
             self.lines.iter().map(|l| (l, of(l))).filter(|(_, values)| !values.is_empty()).collect();
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in lines.iter().flat_map(|(_, values)| values).filter(|(_, value)| *value > 0.0) {
-            if !names.contains(name) {
+            if !names.contains(&name.as_str()) {
                 names.push(name);
             }
         }
-        let cells = |(l, values): &(&Line, Vec<(&'static str, f64)>)| {
+        let cells = |(l, values): &(&Line, Vec<(String, f64)>)| {
             let value = |name: &&str| values.iter().find(|v| v.0 == *name).map_or(0.0, |v| v.1);
             let mut cells: Vec<Cell> = vec![name_group(&l.marked(), NAMES).into()];
             cells.extend(names.iter().map(|name| text(value(name)).into()));

@@ -3,7 +3,8 @@
 use crate::output::{print, width, wrap};
 use crate::paths_summary::COMMON;
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
 use serde::Serialize;
 use slowstart::avoidance;
 use slowstart::param::ParamValue;
@@ -18,8 +19,11 @@ use slowstart_study::chosen;
 use slowstart_study::decision::default_startup;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::Param;
+use slowstart_study::words::{bytes, delay, rate};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 
 /// List startups, avoidances, paths, keys of a path, TCP stacks and their settings, and engines
 #[derive(Args)]
@@ -27,10 +31,12 @@ use std::io::{self, IsTerminal};
   slowstart list startups
   slowstart list startups search hystart   what these do, from which source, and their parameters
   slowstart list path-keys
+  slowstart list 'rate=50Mbit rtt=20ms then=\"rate=30Mbit rtt=30ms\"'   draws a path
   slowstart list --json | jq '.startups[].name'")]
 pub(crate) struct List {
-    /// Only one kind of names
-    what: Option<Kind>,
+    /// Only one kind of names; or a path, which is drawn
+    #[arg(value_parser = WhatParser)]
+    what: Option<What>,
     /// Only these names, with all that there is to know of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -59,6 +65,39 @@ enum Kind {
     Knobs,
     /// What runs studies, for `--engine`
     Engines,
+}
+
+/// What is listed.
+#[derive(Clone)]
+enum What {
+    Kind(Kind),
+    /// A path as other commands take it.
+    Path(String),
+}
+
+/// True if a text is meant as a path, not as the name of a kind.
+fn is_path(text: &str) -> bool {
+    let is_file = Path::new(text).extension().is_some_and(|e| e == "toml");
+    is_file || text.contains('=') || PathSpec::builtins().iter().any(|p| p.name == text)
+}
+
+/// Reads the kind of names to list, or a path.
+#[derive(Clone)]
+struct WhatParser;
+
+impl TypedValueParser for WhatParser {
+    type Value = What;
+
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<What, clap::Error> {
+        match value.to_str().filter(|text| is_path(text)) {
+            Some(path) => Ok(What::Path(path.to_string())),
+            None => EnumValueParser::<Kind>::new().parse_ref(cmd, arg, value).map(What::Kind),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+    }
 }
 
 impl Kind {
@@ -303,11 +342,74 @@ fn brief_paths(list: &[Entry]) -> Result<()> {
     line("`slowstart list paths NAME` shows what a path is, and the sources.")
 }
 
+/// A link of a path that is drawn.
+#[derive(Serialize)]
+struct LinkEntry {
+    rate_bps: u64,
+    base_rtt_s: f64,
+    buffer_bytes: Option<u64>,
+}
+
+/// Draws a path: its links in the order in which the data of a download crosses them, and what the path is as a whole.
+/// Of an ensemble, the link has the median values.
+fn draw(path: &PathSpec) -> Result<()> {
+    let links = path.links();
+    let slowest = links.iter().map(|l| l.rate).min();
+    let mut number = 0;
+    print("sender")?;
+    for link in &links {
+        number += 1;
+        let name = if links.len() == 1 { "link".to_string() } else { format!("link {number}") };
+        let queue =
+            link.buffer.map_or("a queue without limit".to_string(), |b| format!("a queue of {}", bytes(b.0)));
+        let (rate, rtt) = (rate(link.rate.0 as f64), delay(link.base_rtt.as_secs_f64() * 1e3));
+        let is_slowest = links.len() > 1 && Some(link.rate) == slowest;
+        let mark = if is_slowest { "; the rate of the path" } else { "" };
+        line(&format!("  |  {name}: {rate}, {rtt} of RTT, {queue}{mark}"))?;
+    }
+    print("receiver")?;
+    let of = shown(path, &(0..DRAWN).collect::<Vec<_>>());
+    let drawn = if path.is_ensemble() { "; each run draws its values" } else { "" };
+    line(&format!("as a whole: {}, RTT {}, BDP {}{drawn}", of.rate, of.rtt, of.bdp))
+}
+
 impl List {
+    /// Draws the path, or prints it as JSON.
+    fn path(&self, text: &str) -> Result<()> {
+        if let Some(name) = self.names.first() {
+            bail!("list: found {name:?} behind a path, expected one path, in quotes if it has spaces");
+        }
+        let path = PathSpec::load(text, None)?;
+        if !self.json {
+            return draw(&path);
+        }
+        let facts = path.facts();
+        let links: Vec<LinkEntry> = path
+            .links()
+            .iter()
+            .map(|l| LinkEntry {
+                rate_bps: l.rate.0,
+                base_rtt_s: l.base_rtt.as_secs_f64(),
+                buffer_bytes: l.buffer.map(|b| b.0),
+            })
+            .collect();
+        print(&serde_json::to_string_pretty(&serde_json::json!({
+            "name": path.name,
+            "rate_bps": facts.rate.0,
+            "base_rtt_s": facts.base_rtt.as_secs_f64(),
+            "bdp_bytes": facts.bdp.0,
+            "links": links,
+        }))?)
+    }
+
     pub(crate) fn main(&self) -> Result<()> {
-        let kinds: Vec<Kind> =
-            Kind::ALL.into_iter().filter(|k| self.what.is_none_or(|only| only == *k)).collect();
-        if let (Some(kind), false) = (self.what, self.names.is_empty()) {
+        let only = match &self.what {
+            Some(What::Path(path)) => return self.path(path),
+            Some(What::Kind(kind)) => Some(*kind),
+            None => None,
+        };
+        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|k| only.is_none_or(|only| only == *k)).collect();
+        if let (Some(kind), false) = (only, self.names.is_empty()) {
             let all = entries(kind);
             let known: Vec<&str> = all.iter().map(|e| e.name).collect();
             if let Some(unknown) = self.names.iter().find(|n| !known.contains(&n.as_str())) {

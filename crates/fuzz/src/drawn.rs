@@ -67,7 +67,7 @@ const GROUPS: [&[&str]; 34] = [
 ];
 
 /// Keys that are drawn last, so that what bytes meant before the keys came is what they mean now.
-const LAST: [&str; 2] = ["wifi_jitter", "ack_wifi_jitter"];
+const LAST: [&str; 3] = ["wifi_jitter", "ack_wifi_jitter", "then"];
 
 /// A whole number from `low` to `high`, small ones as often as large ones.
 fn number(u: &mut Unstructured<'_>, low: u64, high: u64) -> Result<u64> {
@@ -123,6 +123,9 @@ pub fn path_value(u: &mut Unstructured<'_>, key: &str) -> Result<Option<String>>
         "rate" | "host_rate" | "quick_start" | "ack_rate" => rate(u)?,
         "schedule" => format!("0s:{},{}s:{},9s:{}", rate(u)?, number(u, 1, 8)?, rate(u)?, rate(u)?),
         "rtt" => time(u, 900)?,
+        "then" => {
+            format!("\"rate={} rtt={} queue={}packets\"", rate(u)?, time(u, 900)?, number(u, 1, 500)?)
+        }
         "rate_vary" => share(u, 90)?,
         "rate_vary_period" | "vary_period" | "handover" => format!("{}ms", number(u, 10, 5000)?),
         "queue" | "ack_queue" => queue(u)?,
@@ -309,6 +312,14 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
             && let Some(value) = path_value(u, key)?
         {
             text.path = format!("{} {key}={value}", text.path);
+        }
+    }
+    for flow in &mut text.against {
+        if text.path.contains(" then=") && !flow.ends_with("/up") {
+            *flow = format!("{flow}/{}", one(u, &["1", "2", "1-2"])?);
+        }
+        if u.ratio(1, 6)? {
+            *flow = format!("{flow}/+{}ms", number(u, 1, 500)?);
         }
     }
     Ok(text)

@@ -296,6 +296,7 @@ fn flow(study: &Study, contender: &Contender, start: Instant, app: Kind) -> Flow
         app,
         profile: study.profile,
         extra_delay: Span::ZERO,
+        links: slowstart_sim::path::Links::ALL,
         remembered: None,
         impact_from: None,
         avoidance: contender.avoidance.clone(),

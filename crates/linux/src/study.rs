@@ -20,7 +20,7 @@ use slowstart_sim::path::Kind as PacketKind;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_sim::trace::MILESTONES;
 use slowstart_study::measured::{Identity, Measured, MeasuredExit, PacketSize};
-use slowstart_study::record::{Cost, LostBy, Marks, Row, Sample, Trace};
+use slowstart_study::record::{Cost, EventRow, LinkRow, LostBy, Marks, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::cell::RefCell;
@@ -303,6 +303,43 @@ pub(crate) fn run_transfer(
     Ok(outcome(study, control, job, seed, &recording, &report, caveats))
 }
 
+/// What each link of a path of several dropped; none on a path of one.
+fn links(study: &Study, report: &Report) -> Vec<LinkRow> {
+    let all = study.path.links();
+    let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
+    let drops = |i: usize| data().filter_map(|f| f.outcome.err()).filter(move |d| usize::from(d.link) == i);
+    let row = |(i, link)| LinkRow::new(link, None, LostBy::count(drops(i).map(|d| d.cause)));
+    let several = all.len() > 1;
+    all.into_iter().enumerate().filter(|_| several).map(row).collect()
+}
+
+/// What the path did to packets, in order of time: drops of data, and handshake packets that were lost or sent again.
+fn events(report: &Report, has_links: bool, on_path: impl Fn(Instant) -> Span) -> Vec<EventRow> {
+    let event = |at: Instant, what, why: String, link| {
+        let time_s = on_path(at).as_secs_f64();
+        EventRow { time_s, flow: 0, what, why: Some(why), link }
+    };
+    let mut all = Vec::new();
+    for (way, kind, name) in
+        [(&report.back, PacketKind::Syn, "SYN"), (&report.forward, PacketKind::SynAck, "SYN-ACK")]
+    {
+        for (i, packet) in way.records.iter().filter(|f| f.packet.kind == kind).enumerate() {
+            all.extend((i > 0).then(|| event(packet.at, "handshake", format!("{name} sent again"), None)));
+            let lost = packet.outcome.err();
+            all.extend(lost.map(|lost| event(lost.at, "handshake", format!("{name} lost"), None)));
+        }
+    }
+    for packet in report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data) {
+        all.extend(
+            packet.outcome.err().map(|lost| {
+                event(lost.at, "drop", lost.cause.to_string(), has_links.then_some(lost.link + 1))
+            }),
+        );
+    }
+    all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+    all
+}
+
 /// What the path marked, and how often the sender entered the state CWR for it.
 fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> Span) -> Marks {
     const CWR: u32 = 2;
@@ -390,6 +427,7 @@ fn outcome(
         startup_lost: Some(dropped().filter(|at| *at < left).count() as u64),
         lost: Some(dropped().count() as u64),
         lost_by: Some(LostBy::count(data().filter_map(|f| f.outcome.err().map(|d| d.cause)))),
+        links: links(study, report),
         retransmitted: last.map(|f| u64::from(f.retransmitted)),
         timeouts: last.map(|f| u64::from(f.timeouts)),
         limits: None,
@@ -424,7 +462,8 @@ fn outcome(
         limited_by: None,
         gauges: BTreeMap::new(),
     });
-    let trace = Trace { samples: samples.collect(), ..Trace::default() };
+    let events = events(report, study.path.links().len() > 1, on_path);
+    let trace = Trace { samples: samples.collect(), events, ..Trace::default() };
     Outcome { job, row, trace, measured }
 }
 

@@ -44,6 +44,7 @@ impl Background {
                     avoidance: cubic.avoidance.clone(),
                     profile: study.profile,
                     extra_delay: chance.uniform_span(Span::millis(self.extra_ms) / 2),
+                    links: slowstart_sim::path::Links::ALL,
                     remembered: None,
                     recorded: false,
                     impact_from: None,

@@ -148,6 +148,7 @@ impl Simulation<'_> {
             avoidance: self.avoidance.clone(),
             profile: self.profile,
             extra_delay: Span::ZERO,
+            links: slowstart_sim::path::Links::ALL,
             remembered: None,
             recorded: false,
             impact_from: None,

@@ -4,7 +4,7 @@ use slowstart::registry;
 use slowstart::units::Span;
 use slowstart_sim::app;
 use slowstart_sim::engine::Direction;
-use slowstart_sim::path::Files;
+use slowstart_sim::path::{Files, Links};
 use slowstart_study::scenario::{CompetingFlow, Study, StudyText};
 use std::fmt::Write;
 
@@ -126,7 +126,10 @@ fn flow(f: &CompetingFlow) -> (String, String) {
         (app, _) => app.to_string(),
     };
     let when = if f.before > Span::ZERO { format!("-{}", written(f.before)) } else { written(f.after) };
-    (name, if f.direction == Direction::Upload { format!("{when}/up") } else { when })
+    let up = if f.direction == Direction::Upload { "/up" } else { "" };
+    let links = if f.links == Links::ALL { String::new() } else { format!("/{}", f.links) };
+    let longer = if f.longer > Span::ZERO { format!("/+{}", written(f.longer)) } else { String::new() };
+    (name, format!("{when}{up}{links}{longer}"))
 }
 
 /// Several equal flows that begin at random times, or one.
@@ -154,9 +157,9 @@ mod tests {
         let expected = "/#path=rate=5Mbit+rtt=20ms+queue=%22codel+ecn%22&startups=search:threshold=0.3,drain=off&set=iw=4\
                         &avoidance=reno&size=2000000B&runs=3&seed=7";
         assert_eq!(link(&inline).as_deref(), Some(expected));
-        let flows =
-            "path = \"dsl\"\nduration = \"5s\"\nagainst = [\"cubic@-3s\", \"reno@250ms\", \"web*5@-10s\"]";
-        let expected = "/#path=dsl&startups=all&duration=5s&against=hystart@-3s,reno@250ms,web*5@-10s";
+        let flows = "path = \"dsl\"\nduration = \"5s\"\nagainst = [\"cubic@-3s\", \"reno@250ms/+9ms\", \"web*5@-10s/1\"]";
+        let expected =
+            "/#path=dsl&startups=all&duration=5s&against=hystart@-3s,reno@250ms/%2B9ms,web*5@-10s/1";
         assert_eq!(link(flows).as_deref(), Some(expected));
     }
 

@@ -57,6 +57,8 @@ pub struct FlowEvent {
     pub what: &'static str,
     /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     pub why: Option<String>,
+    /// Which link of the path dropped the data, from 1; `None` on a path of one link, and of other events.
+    pub link: Option<u8>,
 }
 
 /// A packet at the interface of one end.

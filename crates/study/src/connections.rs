@@ -1,7 +1,7 @@
 //! One transfer over several connections that begin together: what they did as one.
 
 use crate::measured::Measured;
-use crate::record::{Connection, ExitRow, LostBy, Marks};
+use crate::record::{Connection, ExitRow, LinkRow, LostBy, Marks};
 use slowstart::units::{Instant, Span};
 use slowstart_sim::engine::{Engine, Flow};
 use slowstart_sim::trace::MILESTONES;
@@ -35,6 +35,19 @@ fn sum(all: &[Measured], of: impl Fn(&Measured) -> Option<u64>) -> Option<u64> {
 /// The least of those there are.
 fn first(all: &[Measured], of: impl Fn(&Measured) -> Option<Span>) -> Option<Span> {
     all.iter().filter_map(of).min()
+}
+
+/// What the links did to all connections.
+fn links(all: &[Measured]) -> Vec<LinkRow> {
+    let mut links = all.first().map_or_else(Vec::new, |m| m.links.clone());
+    for (i, link) in links.iter_mut().enumerate() {
+        for other in all[1..].iter().filter_map(|m| m.links.get(i)) {
+            link.lost_by = link.lost_by.and(other.lost_by);
+            let waits = link.peak_queue_delay_s.zip(other.peak_queue_delay_s);
+            link.peak_queue_delay_s = waits.map(|(a, b)| a.max(b));
+        }
+    }
+    links
 }
 
 /// What connections did as one transfer, given what each did and when together they reached the milestones. What the
@@ -74,6 +87,7 @@ pub(crate) fn together(all: &[Measured], milestones: [Option<Span>; MILESTONES.l
         startup_lost: sum(all, |m| m.startup_lost),
         lost: sum(all, |m| m.lost),
         lost_by: lost_by.map(|all| all.into_iter().fold(LostBy::default(), LostBy::and)),
+        links: links(all),
         retransmitted: sum(all, |m| m.retransmitted),
         timeouts: sum(all, |m| m.timeouts),
         limits: None,

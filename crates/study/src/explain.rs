@@ -1,6 +1,6 @@
 //! One run as a timeline in sentences: what the startup saw, what it did, why it left, and what that cost.
 
-use crate::limits::dropper;
+use crate::limits::{LostBy, dropper};
 use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Objects, Row, Sample, Trace};
 use crate::summary::label;
 use crate::words::{bytes, number, rate};
@@ -27,6 +27,25 @@ pub struct Told<'a> {
     pub events: Vec<(f64, &'a EventRow)>,
     /// Payload of a full packet, bytes.
     pub mss: u64,
+}
+
+/// A packet of data that the path dropped.
+struct Drop {
+    /// Seconds since the flow began.
+    at: f64,
+    cause: Cause,
+    /// From 1; `None` on a path of one link.
+    link: Option<u8>,
+}
+
+/// Where on a path of several links something happened.
+fn at_link(link: u8) -> String {
+    format!(" at link {link}")
+}
+
+/// A queue that holds so much.
+fn queue(buffer: Option<u64>) -> String {
+    buffer.map_or("a queue without limit".to_string(), |b| format!("a queue of {}", bytes(b)))
 }
 
 /// What became of the objects that the application asked for.
@@ -67,9 +86,7 @@ impl<'a> Told<'a> {
     pub fn heading(&self) -> String {
         let r = self.row;
         let size = r.size_bytes.map_or(format!("{} s", number(r.duration_s)), bytes);
-        let queue = r
-            .buffer_bytes
-            .map_or("a queue without limit".to_string(), |b| format!("a queue of {}", bytes(b)));
+        let queue = queue(r.buffer_bytes);
         format!(
             "{} on {}, run {} (seed {}): {size} over {}, base RTT {:.1} ms, BDP {} ({} segments), {queue}; {}",
             label(r),
@@ -119,14 +136,15 @@ impl<'a> Told<'a> {
             all.push((at, format!("The data in flight reaches the capacity of the path{rtt}.")));
         }
         if let Some(at) = row.first_drop_time_s {
-            let first = self.drops().min_by(|a, b| a.0.total_cmp(&b.0));
+            let first = self.drops().min_by(|a, b| a.at.total_cmp(&b.at));
             // An engine that does not see single drops may know that all have one cause.
             let alone = row
                 .lost_by
                 .map(|by| by.named().filter(|(_, n)| *n > 0).map(|(cause, _)| cause).collect::<Vec<_>>());
             let alone = if let Some([cause]) = alone.as_deref() { Some(*cause) } else { None };
-            let who = first.map(|(_, cause)| cause).or(alone).map_or("The network", dropper);
-            all.push((at, format!("{who} drops a packet for the first time.")));
+            let who = first.as_ref().map(|d| d.cause).or(alone).map_or("The network", dropper);
+            let place = first.and_then(|d| d.link).map_or(String::new(), at_link);
+            all.push((at, format!("{who}{place} drops a packet for the first time.")));
         }
         if let Some(at) = row.first_loss_time_s {
             let text = if row.lost_packets == Some(0) {
@@ -309,8 +327,25 @@ impl<'a> Told<'a> {
         all.extend(row.limits.map(|l| l.sentence()));
         all.push(row.peak_queue_delay_s.map_or_else(
             || "Delay: the wait at the bottleneck was not observed.".to_string(),
-            |s| format!("Delay: the longest wait at the bottleneck was {} ms.", number(s * 1e3)),
+            |s| {
+                format!(
+                    "Delay: the longest wait {} was {} ms.",
+                    if row.links.is_empty() { "at the bottleneck" } else { "in all queues" },
+                    number(s * 1e3)
+                )
+            },
         ));
+        all.extend(row.links.iter().zip(1..).map(|(link, n)| {
+            let waited = link
+                .peak_queue_delay_s
+                .map_or(String::new(), |s| format!("; the longest wait was {} ms", number(s * 1e3)));
+            format!(
+                "Link {n}: {}, {} ms of the RTT, {}{waited}.",
+                rate(link.rate_bps as f64),
+                number(link.base_rtt_s * 1e3),
+                queue(link.buffer_bytes)
+            )
+        }));
         if let Some(o) = &row.others {
             let dip = o
                 .goodput_dip
@@ -323,18 +358,29 @@ impl<'a> Told<'a> {
         all
     }
 
-    /// When data was dropped, and why.
-    fn drops(&self) -> impl Iterator<Item = (f64, Cause)> {
+    /// When and where data was dropped, and why.
+    fn drops(&self) -> impl Iterator<Item = Drop> {
         let drops = self.events.iter().filter(|(_, e)| e.what == "drop");
-        drops.filter_map(|(at, e)| Some((*at, Cause::named(e.why.as_deref()?)?)))
+        drops.filter_map(|(at, e)| {
+            Some(Drop { at: *at, cause: Cause::named(e.why.as_deref()?)?, link: e.link })
+        })
+    }
+
+    /// What dropped data and how much of it, at each link of a path of several.
+    fn lost_by(&self) -> Vec<(Option<u8>, LostBy)> {
+        let links = self.row.links.iter().zip(1..).map(|(link, n)| (Some(n), link.lost_by));
+        let whole = self.row.links.is_empty().then(|| (None, self.row.lost_by.unwrap_or_default()));
+        links.chain(whole).collect()
     }
 
     /// What dropped data, how much and when; and what follows from drops that no queue foretells.
     fn dropped(&self) -> Vec<String> {
         let by = self.row.lost_by.unwrap_or_default();
         let mut all = Vec::new();
-        for (cause, n) in by.named() {
-            let times = || self.drops().filter(|d| d.1 == cause).map(|d| d.0);
+        let parts = self.lost_by();
+        let parts = parts.iter().flat_map(|(link, by)| by.named().map(move |(cause, n)| (*link, cause, n)));
+        for (link, cause, n) in parts {
+            let times = || self.drops().filter(|d| d.cause == cause && d.link == link).map(|d| d.at);
             let first = times().min_by(f64::total_cmp);
             let span = match first.zip(times().max_by(f64::total_cmp)) {
                 Some((first, last)) if fixed(first) != fixed(last) => {
@@ -343,7 +389,8 @@ impl<'a> Told<'a> {
                 Some((first, _)) => format!(", at {} s", fixed(first)),
                 None => String::new(),
             };
-            all.push(format!("{} drops {}{span}.", dropper(cause), packets(n)));
+            let place = link.map_or(String::new(), at_link);
+            all.push(format!("{}{place} drops {}{span}.", dropper(cause), packets(n)));
         }
         if by.policer > 0 {
             all.push("A policer has no queue: no delay rises before its drops.".to_string());

@@ -110,6 +110,7 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
         app: app::Kind::Bulk { size },
         profile: study.profile_of(c),
         extra_delay: Span::ZERO,
+        links: slowstart_sim::path::Links::ALL,
         remembered: None,
         impact_from: None,
         avoidance: c.avoidance.clone(),

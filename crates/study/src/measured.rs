@@ -5,13 +5,13 @@
 //! or what did not happen where the field says so.
 
 use crate::record::{
-    Class, Connection, Cost, ExitRow, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Param, Row,
-    SCHEMA,
+    Class, Connection, Cost, ExitRow, HANDSHAKE_FAILED, Limits, LinkRow, LostBy, Marks, Objects, Others,
+    Param, Row, SCHEMA,
 };
 use crate::scenario::{Contender, Study};
 use slowstart::control::Exited;
 use slowstart::units::{Bytes, Instant, Rate, Span};
-use slowstart_sim::path::PathFacts;
+use slowstart_sim::path::{AtLink, LinkFacts, PathFacts, PathSpec};
 use slowstart_sim::trace::MILESTONES;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -208,6 +208,9 @@ pub struct Measured {
     pub lost: Option<u64>,
     /// The same by cause.
     pub lost_by: Option<LostBy>,
+    /// What each link of a path of several did to the data; empty on a path of one link, or if the engine does not tell
+    /// them apart.
+    pub links: Vec<LinkRow>,
     /// Packets that the sender sent again, by what it took for a loss.
     pub retransmitted: Option<u64>,
     /// Timeouts of the retransmission timer; for QUIC, episodes of persistent congestion.
@@ -234,6 +237,27 @@ pub struct Measured {
     pub broken: Option<String>,
     /// What else a reader of the row should know.
     pub caveats: Vec<String>,
+}
+
+impl LinkRow {
+    /// The links of a path, and what each did to the data of a flow; empty if that is, as on a path of one link.
+    pub fn all(path: &PathSpec, seen: &[AtLink]) -> Vec<Self> {
+        let row = |(link, seen): (LinkFacts, &AtLink)| {
+            Self::new(link, Some(seen.peak_queue_delay), LostBy::new(seen.dropped_by))
+        };
+        path.links().into_iter().zip(seen).map(row).collect()
+    }
+
+    /// A link, and the longest wait and the drops of data there.
+    pub fn new(link: LinkFacts, peak_queue_delay: Option<Span>, lost_by: LostBy) -> Self {
+        Self {
+            rate_bps: link.rate.0,
+            base_rtt_s: link.base_rtt.as_secs_f64(),
+            buffer_bytes: link.buffer.map(|b| b.0),
+            peak_queue_delay_s: peak_queue_delay.map(Span::as_secs_f64),
+            lost_by,
+        }
+    }
 }
 
 impl Measured {
@@ -326,6 +350,7 @@ impl Row {
             startup_lost_packets: m.startup_lost,
             lost_packets: m.lost,
             lost_by: m.lost_by,
+            links: m.links.clone(),
             retransmitted_packets: m.retransmitted,
             timeouts: m.timeouts,
             limits: m.limits,
@@ -376,6 +401,7 @@ mod tests {
             startup_lost: None,
             lost: None,
             lost_by: None,
+            links: Vec::new(),
             retransmitted: None,
             timeouts: None,
             limits: None,

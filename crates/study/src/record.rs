@@ -258,6 +258,22 @@ pub struct Connection {
     pub lost_packets: Option<u64>,
 }
 
+/// One of several links of a path, and what it did to the data of a flow.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// Its mean rate, on the wire.
+    pub rate_bps: u64,
+    /// What it adds to the least round-trip time of the path.
+    pub base_rtt_s: f64,
+    /// Bytes its queue holds, on the wire; null if it is infinite.
+    pub buffer_bytes: Option<u64>,
+    /// The longest wait of a data packet of the flow in its queue; null if it was not observed.
+    pub peak_queue_delay_s: Option<f64>,
+    /// Data packets of the flow that it dropped, by cause.
+    pub lost_by: LostBy,
+}
+
 /// The work of a run.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -353,6 +369,10 @@ pub struct Row {
     /// The same by cause; absent if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_by: Option<LostBy>,
+    /// The links of a path of several, in the order in which the data crosses them, and what each did to it; absent on a
+    /// path of one link, and where the engine does not tell them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRow>,
     /// Packets that the sender sent again.
     pub retransmitted_packets: Option<u64>,
     /// Timeouts of the retransmission timer.
@@ -458,6 +478,9 @@ pub struct EventRow {
     /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Which link of the path dropped the data, from 1; absent on a path of one link, and of other events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<u8>,
 }
 
 impl From<trace::Sample> for Sample {
@@ -480,8 +503,8 @@ impl From<trace::Sample> for Sample {
 }
 
 impl From<trace::FlowEvent> for EventRow {
-    fn from(trace::FlowEvent { at, flow, what, why }: trace::FlowEvent) -> Self {
-        Self { time_s: Span(at.0).as_secs_f64(), flow, what, why }
+    fn from(trace::FlowEvent { at, flow, what, why, link }: trace::FlowEvent) -> Self {
+        Self { time_s: Span(at.0).as_secs_f64(), flow, what, why, link }
     }
 }
 

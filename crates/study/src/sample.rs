@@ -46,6 +46,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         startup_lost_packets: Some(0),
         lost_packets: Some(0),
         lost_by: None,
+        links: Vec::new(),
         retransmitted_packets: Some(0),
         timeouts: Some(0),
         limits: None,

@@ -15,7 +15,7 @@ use slowstart::param::{ParamError, ParamValue};
 use slowstart::registry::{self, Algorithm};
 use slowstart::startup::AnyStartup;
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_sim::path::{Files, PathError, PathSpec, quantity};
+use slowstart_sim::path::{Files, Links, PathError, PathSpec, quantity};
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::profile::Profile;
 use std::collections::BTreeMap;
@@ -97,6 +97,10 @@ pub struct CompetingFlow {
     pub drawn: bool,
     /// Which way its data goes.
     pub direction: Direction,
+    /// Which links of the path its data crosses.
+    pub links: Links,
+    /// What its round-trip time is longer than that of its links.
+    pub longer: Span,
 }
 
 /// A study whose values are checked: every run of it can begin.
@@ -346,12 +350,46 @@ fn competing_flows(text: &str) -> Result<Vec<CompetingFlow>, StudyError> {
     Ok(vec![CompetingFlow { drawn: true, ..flow }; n])
 }
 
+/// The way of a competing flow.
+struct Route {
+    direction: Direction,
+    links: Links,
+    longer: Span,
+}
+
+/// What may stand behind the time of a competing flow.
+const ROUTE: &str = "behind the time /up for an upload over all links, or /2 or /1-2 for the links that it crosses; and /+30ms for what its \
+                     round-trip time is longer, each once";
+
+/// Reads what stands behind the time of a competing flow.
+fn route<'a>(options: impl Iterator<Item = &'a str>) -> Option<Route> {
+    let (mut up, mut links, mut longer) = (false, None, None);
+    for option in options {
+        if option == "up" && !up {
+            up = true;
+        } else if let Some(length) = option.strip_prefix('+').filter(|_| longer.is_none()) {
+            longer = Some(quantity::some_span(length).filter(|t| *t <= LONGEST_DURATION)?);
+        } else if links.is_none() {
+            links = Some(Links::parse(option)?);
+        } else {
+            return None;
+        }
+    }
+    // The way back is one link.
+    if up && links.is_some() {
+        return None;
+    }
+    let direction = if up { Direction::Upload } else { Direction::Download };
+    Some(Route { direction, links: links.unwrap_or_default(), longer: longer.unwrap_or_default() })
+}
+
 fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
-    let expected = "a flow such as cubic@-10s or search@2s/up";
+    let expected = "a flow such as cubic@-10s, search@2s/up, cubic@-10s/2 or cubic@-10s/1-2/+30ms";
     let (name, when) = text.split_once('@').ok_or_else(|| bad("against", text, expected))?;
-    let (when, direction) = match when.strip_suffix("/up") {
-        Some(when) => (when, Direction::Upload),
-        None => (when, Direction::Download),
+    let mut options = when.split('/');
+    let when = options.next().unwrap_or_default();
+    let Some(Route { direction, links, longer }) = route(options) else {
+        return Err(bad("against", text, ROUTE));
     };
     let (earlier, length) = match when.strip_prefix('-') {
         Some(l) => (true, l),
@@ -378,7 +416,7 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
         Contender::read("against", avoidance::REGISTRY[0].before, avoidance::REGISTRY[0].name)?
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
-    Ok(CompetingFlow { contender, app, before, after, drawn: false, direction })
+    Ok(CompetingFlow { contender, app, before, after, drawn: false, direction, links, longer })
 }
 
 /// Fails if the rows of these studies are too many to be held, as a table and a page need them.
@@ -567,6 +605,15 @@ impl Study {
         };
         if longest == Span::ZERO {
             return Err(too_long("against", &text.against.join(", ")));
+        }
+        let links = path.links().len();
+        let beyond = |flows: &[CompetingFlow]| flows[0].links.last().is_some_and(|last| last > links);
+        if let Some(i) = against.iter().position(|flows| beyond(flows)) {
+            let expected = match links {
+                1 => "a flow over the one link of this path; then=LINK adds another".to_string(),
+                _ => format!("links of this path, which are 1 to {links}"),
+            };
+            return Err(bad("against", &text.against[i], expected));
         }
         let duration = match (duration, size) {
             (Some(d), _) if d > longest => {

@@ -3,7 +3,7 @@
 use crate::connections;
 use crate::engines::{self, Capture, EngineError, Lack, Part, Watched};
 use crate::measured::{Ended, Identity, Measured, MeasuredExit, PacketSize, SIMULATOR, class};
-use crate::record::{Class, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Others, Row, Trace};
+use crate::record::{Class, HANDSHAKE_FAILED, Limits, LinkRow, LostBy, Marks, Objects, Others, Row, Trace};
 use crate::run::{Job, Outcome, in_order};
 use crate::scenario::{Contender, Study};
 use crate::stats;
@@ -179,6 +179,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         startup_lost: Some(t.dropped_in_startup),
         lost: Some(t.dropped),
         lost_by: Some(LostBy::new(t.dropped_by)),
+        links: LinkRow::all(&study.path, &engine.path().forward.at_links(flow as u32)),
         retransmitted: Some(tx.counters.retransmitted),
         timeouts: Some(tx.counters.timeouts),
         limits: Some(limits),
@@ -212,6 +213,7 @@ impl Study {
             avoidance: c.avoidance.clone(),
             profile: self.profile_of(c),
             extra_delay: Span::ZERO,
+            links: slowstart_sim::path::Links::ALL,
             remembered: None,
             recorded,
             impact_from: None,
@@ -233,6 +235,7 @@ impl Study {
                 begins = begins.min(start) + arrivals.uniform_span(b.before + b.after);
             }
             let mut other = flow(&b.contender, begins, b.direction, b.app, false);
+            (other.links, other.extra_delay) = (b.links, b.longer / 2);
             other.impact_from = (b.direction == Direction::Download && begins <= start).then_some(start);
             flows.push(other);
         }

@@ -59,19 +59,22 @@ const RESTLESS: &str = "rate=20Mbit rate_vary=50% rate_vary_period=100ms rtt=40m
 
 #[test]
 fn the_same_study_twice_and_on_one_thread_and_on_two() {
-    let study = study(&StudyText {
-        against: vec!["cubic@-1s".into(), "search@200ms/up".into()],
-        ..small(RESTLESS, 3)
-    });
-    let first = rows(&all(&study));
-    assert_eq!(first.lines().count(), 6);
-    assert_eq!(first, rows(&all(&study)));
-    for threads in [1, 2] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-        let jobs = study.jobs();
-        let outcomes: Vec<Outcome> =
-            pool.install(|| jobs.par_iter().map(|j| study.run(*j, Sampling::Off, false)).collect());
-        assert_eq!(first, rows(&outcomes), "on {threads} threads");
+    let links = format!(
+        "{RESTLESS} then=\"rate=19Mbit rtt=10ms queue=fq_codel loss=0.1%\" then=\"rate=30Mbit rtt=1ms\""
+    );
+    for (path, more) in [(RESTLESS, "cubic@-1s"), (&links, "cubic@-1s/2-3/+9ms")] {
+        let against = vec!["cubic@-1s".into(), "search@200ms/up".into(), more.into()];
+        let study = study(&StudyText { against, ..small(path, 3) });
+        let first = rows(&all(&study));
+        assert_eq!(first.lines().count(), 6);
+        assert_eq!(first, rows(&all(&study)));
+        for threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            let jobs = study.jobs();
+            let outcomes: Vec<Outcome> =
+                pool.install(|| jobs.par_iter().map(|j| study.run(*j, Sampling::Off, false)).collect());
+            assert_eq!(first, rows(&outcomes), "on {threads} threads");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What limited a sender, where it is known by construction; and why packets were dropped.
 
 use slowstart_sim::engine::Sampling;
+use slowstart_study::explain::Told;
 use slowstart_study::record::{Limits, Row};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
@@ -120,4 +121,80 @@ fn drops_have_their_causes() {
     );
     assert_eq!(of("rate=1Gbit rtt=40ms queue=20bdp policer=\"rate=50Mbit burst=125kB\""), ["policer"]);
     assert_eq!(of("rate=50Mbit rtt=40ms queue=20bdp second_route=20%,10ms"), none);
+}
+
+/// The queue that overflows is that of the slower link, wherever it lies, and the row says which.
+#[test]
+fn drops_have_their_link() {
+    let of = |path: &str, against: &[&str]| {
+        let against = against.iter().map(ToString::to_string).collect();
+        let study =
+            Study::check(&StudyText { against, ..text(path, "hystart", "10MB") }, None).expect("a study");
+        let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, false);
+        let lost = |n: usize| outcome.row.links[n].lost_by.named().map(|(_, n)| n).sum::<u64>();
+        assert_eq!(Some(lost(0) + lost(1)), outcome.row.lost_packets, "{path}");
+        let events = outcome.trace.events.iter().filter(|e| e.what == "drop");
+        let at: Vec<u64> = events.map(|e| u64::from(e.link.expect("a path of two links"))).collect();
+        for n in [0, 1] {
+            assert_eq!(at.iter().filter(|at| **at == n + 1).count() as u64, lost(n as usize), "{path}");
+        }
+        let start = study.start().0 as f64 / 1e9;
+        let told = Told::new(&outcome.row, &outcome.trace, start, 1448).costs().join("\n");
+        let lost = [lost(0), lost(1)];
+        (outcome.row, lost, told)
+    };
+    let (fast, slow) = ("rate=100Mbit rtt=20ms queue=2bdp", "rate=50Mbit rtt=20ms queue=20packets");
+    let (row, [first, second], told) = of(&format!("{fast} then=\"{slow}\""), &[]);
+    assert!(first == 0 && second > 0, "{first} and {second}");
+    assert!(row.links[0].peak_queue_delay_s < row.links[1].peak_queue_delay_s, "{:?}", row.links);
+    assert_eq!((row.rate_bps, row.base_rtt_s, row.buffer_bytes), (50_000_000, 0.04, Some(30_000)));
+    assert!(told.contains("The full queue at link 2 drops"), "{told}");
+    assert!(told.contains("Link 1: 100 Mbit/s, 20 ms of the RTT"), "{told}");
+    let (_, [first, second], told) = of(&format!("{slow} then=\"{fast}\""), &[]);
+    assert!(first > 0 && second == 0 && told.contains("at link 1 drops"), "{first}, {second}: {told}");
+    // The first link is slower, but four flows fill the second.
+    let path = "rate=40Mbit rtt=20ms queue=2bdp then=\"rate=50Mbit rtt=20ms queue=50packets\"";
+    let (row, [_, second], told) = of(path, &["cubic*3@-5s/2"]);
+    assert!(second > 0 && told.contains("The full queue at link 2 drops"), "{second}: {told}");
+    let alone = of(path, &[]).0.capacity_time_s.expect("it fills the first link");
+    assert!(row.capacity_time_s.is_some_and(|t| t < alone), "{:?}, alone {alone}", row.capacity_time_s);
+    // What leaves the first link free fills it no sooner.
+    let (_, [_, second], _) = of(path, &["web@-5s/2"]);
+    let beside = of(path, &["web@-5s/2"]).0.capacity_time_s.expect("as alone");
+    assert!(second == 0 && (beside - alone).abs() < 0.001, "{second}: {beside} and {alone}");
+}
+
+#[test]
+fn flows_beside_say_which_links_they_cross() {
+    let two = "rate=20Mbit rtt=20ms then=\"rate=20Mbit rtt=20ms\"";
+    let check = |path: &str, flow: &str| {
+        let text = StudyText { against: vec![flow.into()], ..text(path, "hystart", "1MB") };
+        Study::check(&text, None).map(|s| s.against[0].clone()).map_err(|e| e.to_string())
+    };
+    for flow in [
+        "cubic@-1s/2",
+        "cubic@-1s/1-2",
+        "web*3@-1s/2",
+        "cubic@-1s/2/+30ms",
+        "reno@1s/+1ms/1",
+        "search@0s/+5ms",
+    ] {
+        assert!(check(two, flow).is_ok(), "{flow}");
+    }
+    for flow in [
+        "cubic@-1s/0",
+        "cubic@-1s/2-1",
+        "cubic@-1s/1/2",
+        "cubic@-1s/+0ms",
+        "cubic@-1s/up/2",
+        "cubic@-1s/",
+        "cubic@-1s/-5ms",
+    ] {
+        let why = check(two, flow).expect_err(flow);
+        assert!(why.contains(flow) && why.contains("behind the time"), "{why}");
+    }
+    let why = check(two, "cubic@-1s/2-3").expect_err("two links");
+    assert!(why.contains("links of this path, which are 1 to 2"), "{why}");
+    let why = check("rate=20Mbit rtt=20ms", "cubic@-1s/2").expect_err("one link");
+    assert!(why.contains("then="), "{why}");
 }

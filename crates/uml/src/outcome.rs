@@ -123,6 +123,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         startup_lost: Some(r.drops.iter().filter(|at| left.is_none_or(|left| **at < left.0)).count() as u64),
         lost: Some(r.drops.len() as u64),
         lost_by: None,
+        links: Vec::new(),
         retransmitted: r.seen.last().map(|s| u64::from(s.retransmitted)),
         timeouts: Some(timeouts(r)),
         limits: None,

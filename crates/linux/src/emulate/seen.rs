@@ -112,7 +112,7 @@ mod tests {
             at: at(ms),
             packet: PacketInfo { bytes, flow, kind: Kind::Data, ecn: Ecn::NotEct },
             handshake: false,
-            outcome: outcome.map(at).map_err(|ms| Dropped { at: at(ms), cause: Cause::QueueFull }),
+            outcome: outcome.map(at).map_err(|ms| Dropped::new(at(ms), Cause::QueueFull)),
         }
     }
 

@@ -314,6 +314,7 @@ pub fn run(
             avoidance: avoidance.clone(),
             profile: *profile,
             extra_delay: connection.rtt / 2,
+            links: slowstart_sim::path::Links::ALL,
             remembered: None,
             recorded: false,
             impact_from: None,

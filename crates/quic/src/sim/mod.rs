@@ -22,7 +22,7 @@ use slowstart_sim::random;
 use slowstart_sim::tcp::ranges::Ranges;
 use slowstart_sim::trace::MILESTONES;
 use slowstart_study::measured::{Identity, Measured};
-use slowstart_study::record::{EventRow, Row, Sample, Trace};
+use slowstart_study::record::{EventRow, LinkRow, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};
 use std::collections::{BTreeMap, VecDeque};
@@ -404,6 +404,10 @@ impl<S: Stack> Transfer<S> {
                     self.observed.first_drop.get_or_insert(dropped.at);
                     if self.sampling != Sampling::Off {
                         self.event(dropped.at, "drop", Some(dropped.cause.to_string()));
+                        let several = self.path.forward.links() > 1;
+                        if let Some(event) = self.observed.trace.events.last_mut().filter(|_| several) {
+                            event.link = Some(dropped.link + 1);
+                        }
                     }
                 }
                 Err(_) => {}
@@ -413,7 +417,7 @@ impl<S: Stack> Transfer<S> {
 
     fn event(&mut self, at: Instant, what: &'static str, why: Option<String>) {
         let time_s = at.since(Instant::ZERO).as_secs_f64();
-        self.observed.trace.events.push(EventRow { time_s, flow: 0, what, why });
+        self.observed.trace.events.push(EventRow { time_s, flow: 0, what, why, link: None });
     }
 
     /// Sets the time of capacity once the data in flight fills the path, by the definition of the simulator.
@@ -734,6 +738,7 @@ fn run<S: Stack>(
     let host = handle.lock();
     let measured = Measured {
         closed,
+        links: LinkRow::all(&study.path, &path.forward.at_links(0)),
         caveats: S::CAVEAT.map(str::to_string).into_iter().chain(row::peer_limited(&observed)).collect(),
         ..row::measured(&path, now, &observed, &host, u64::from(knobs.mtu), knobs.ecn)
     };

@@ -61,6 +61,7 @@ pub(super) fn measured(
         startup_lost: Some(o.drops.iter().filter(|(at, _)| *at < left).count() as u64),
         lost: Some(o.drops.len() as u64),
         lost_by: Some(LostBy::count(o.drops.iter().map(|(_, cause)| *cause))),
+        links: Vec::new(),
         retransmitted: Some(host.counters.lost_packets),
         timeouts: Some(host.counters.persistent),
         limits: None,

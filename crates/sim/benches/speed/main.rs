@@ -135,6 +135,7 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
         avoidance: (avoidance::REGISTRY[0].make)(),
         profile: Profile::LINUX_6_18_FQ,
         extra_delay: Span::ZERO,
+        links: slowstart_sim::path::Links::ALL,
         recorded: i == 0,
         remembered: None,
         impact_from: None,

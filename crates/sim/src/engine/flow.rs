@@ -4,6 +4,7 @@ use super::id::{FLOW_CLOCKS, FlowId, LineId};
 use super::truth::{OneWay, Truth};
 use crate::app::{App, Kind as AppKind, Object};
 use crate::ends::{End, PerEnd};
+use crate::path::Links;
 use crate::random::Stream;
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::profile::Profile;
@@ -51,6 +52,8 @@ pub struct FlowSpec {
     pub profile: Profile,
     /// Propagation delay of its own, in each direction, on top of the path's.
     pub extra_delay: Span,
+    /// Which links of the path its data crosses, if that is downloaded.
+    pub links: Links,
     /// What its sender remembers of an earlier connection on this path.
     pub remembered: Option<PathMemory>,
     /// From when on drops and delays of this flow are counted in [`Truth::impact`]; `None` for never.

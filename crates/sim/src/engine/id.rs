@@ -18,8 +18,8 @@ impl FlowId {
     }
 }
 
-/// A line of packets on their way in one direction: twice the index of its extra delay (or, where flows come
-/// and go, of its slot), plus one for the direction from the client to the server.
+/// A line of packets on their way in one direction: twice the index of its route (or, where flows come and go, of
+/// its slot), plus one for the direction from the client to the server.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineId(u32);
 

@@ -64,10 +64,10 @@ impl Engine {
     /// An engine at time zero. All random numbers follow from `seed`; `gauges` adds the controllers' internal
     /// values to each sample.
     pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
-        let net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
+        let net = Net::new(path, specs.iter().map(|s| (s.extra_delay, s.links)).collect(), seed);
         let mut engine = Self::over(net, sampling, gauges);
         for (i, spec) in specs.into_iter().enumerate() {
-            let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay));
+            let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay, spec.links));
             let id = FlowId(i as u32);
             let mut flow = Flow::new(i, id, spec, lines, seed, false);
             engine.net.arm(id, &mut flow, ClockId::APPLICATION, start);
@@ -97,8 +97,8 @@ impl Engine {
         Self::over(Net::with_slots(path, slots, seed), Sampling::Off, false)
     }
 
-    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later. Returns its slot, or
-    /// `None` if all are taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
+    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later; it crosses all links. Returns
+    /// its slot, or `None` if all are taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
     pub fn add_flow(&mut self, spec: FlowSpec, seed: u64) -> Option<FlowId> {
         let unused = FlowId(self.flows.len() as u32);
         let slot = self.free.pop().or_else(|| (unused.index() < self.net.slots()).then_some(unused))?;
@@ -442,7 +442,11 @@ impl Engine {
             }
         }
         let what = if is_data { "drop" } else { "ack-drop" };
-        self.record_event(flow, what, d.at, || Some(d.cause.to_string()));
+        // The way back is one.
+        let over_links =
+            self.flow(flow).spec.direction == Direction::Download && self.net.path.forward.links() > 1;
+        let link = (is_data && over_links).then_some(d.link + 1);
+        self.record(flow, what, d.at, link, || Some(d.cause.to_string()));
     }
 
     /// Adds an event of a recorded flow to the trace, unless sampling is off.
@@ -453,8 +457,20 @@ impl Engine {
         at: Instant,
         why: impl FnOnce() -> Option<String>,
     ) {
+        self.record(flow, what, at, None, why);
+    }
+
+    /// The same for what happened at one of several links, which count from 1.
+    fn record(
+        &mut self,
+        flow: FlowId,
+        what: &'static str,
+        at: Instant,
+        link: Option<u8>,
+        why: impl FnOnce() -> Option<String>,
+    ) {
         if self.flow(flow).spec.recorded && self.sampling != Sampling::Off {
-            self.trace.events.push(FlowEvent { at, flow: flow.0, what, why: why() });
+            self.trace.events.push(FlowEvent { at, flow: flow.0, what, why: why(), link });
         }
     }
 
@@ -549,28 +565,58 @@ impl Engine {
         }
     }
 
-    /// The IP bytes that fill the path of a flow at `at`: what its link carries in the round-trip time that the
-    /// path has then, which is also returned.
-    fn capacity_at(&self, flow: FlowId, at: Instant) -> (Bytes, Span) {
-        let spec = &self.flow(flow).spec;
+    /// The round-trip time of a flow at `at`, without queues and what is drawn for each packet.
+    fn rtt_at(&self, spec: &FlowSpec, at: Instant) -> Span {
+        self.net.path.rtt_over(spec.links, at) + spec.extra_delay * 2
+    }
+
+    /// The IP bytes that fill a link of a flow at `at`: what it carries in the round-trip time that the flow has
+    /// then. Without a link, those of its whole path.
+    fn capacity_at(&self, spec: &FlowSpec, link: Option<usize>, at: Instant) -> Bytes {
+        let rtt = self.rtt_at(spec, at);
         let path = &self.net.path;
-        let rtt = path.rtt_at(at) + spec.extra_delay * 2;
-        let bytes = match spec.direction {
-            Direction::Download => path.bytes_per_rtt(at, rtt),
-            Direction::Upload => path.back.capacity(at, at + rtt),
+        match (spec.direction, link) {
+            (Direction::Download, None) => path.bytes_per_rtt(at, rtt),
+            (Direction::Download, Some(link)) => path.bytes_at_link(link, at, rtt),
+            (Direction::Upload, _) => path.back.capacity(at, at + rtt),
+        }
+    }
+
+    /// The links of a flow, if there are several: each may be the one that is full.
+    fn links_of(&self, spec: &FlowSpec) -> impl Iterator<Item = Option<usize>> + use<> {
+        let (links, several) = (spec.links, spec.direction == Direction::Download);
+        let several = Some(self.net.path.forward.links()).filter(|n| several && *n > 1);
+        let each = (0..several.unwrap_or(0)).filter(move |link| links.has(*link)).map(Some);
+        each.chain(several.is_none().then_some(None))
+    }
+
+    /// Bytes in flight of the flows but one that cross a link of it, headers included: as much as that one would
+    /// have in flight at their rate.
+    fn beside(&self, flow: FlowId, link: Option<usize>, at: Instant) -> Bytes {
+        let f = self.flow(flow);
+        let others = self.flows.iter().enumerate().filter(|(i, o)| {
+            *i != flow.index() && o.sender() == f.sender() && link.is_none_or(|link| o.spec.links.has(link))
+        });
+        let same = |o: &FlowSpec| o.extra_delay == f.spec.extra_delay && o.links == f.spec.links;
+        let seen = |o: &Flow| {
+            let bytes = o.inflight_wire();
+            if same(&o.spec) || bytes == Bytes::ZERO {
+                return bytes;
+            }
+            bytes.scale(self.rtt_at(&f.spec, at).0, self.rtt_at(&o.spec, at).0.max(1))
         };
-        (bytes, rtt)
+        others.map(|(_, o)| seen(o)).sum()
     }
 
     /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, fill the
-    /// path.
+    /// path, or one of its links.
     fn check_capacity(&mut self, flow: FlowId) {
         let now = self.net.now;
-        let (capacity, rtt) = self.capacity_at(flow, now);
-        let sender = self.flow(flow).sender();
-        let same = |f: &&Flow| f.sender() == sender;
-        let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
-        if inflight >= capacity {
+        let f = self.flow(flow);
+        let fills =
+            |link| f.inflight_wire() + self.beside(flow, link, now) >= self.capacity_at(&f.spec, link, now);
+        if self.links_of(&f.spec).any(fills) {
+            let rtt = self.rtt_at(&f.spec, now);
             let t = &mut self.flows[flow.index()].truth;
             (t.capacity, t.capacity_rtt) = (Some(now), rtt);
         }
@@ -580,16 +626,12 @@ impl Engine {
     /// does not fill the path at `at`.
     #[cold]
     fn recheck_capacity(&mut self, flow: FlowId, at: Instant) {
-        let (capacity, rtt) = self.capacity_at(flow, at);
         let f = self.flow(flow);
-        let sender = f.sender();
-        let others =
-            self.flows.iter().filter(|o| o.sender() == sender).map(Flow::inflight_wire).sum::<Bytes>()
-                - f.inflight_wire();
-        let most = f.most_inflight_wire() + others;
-        let t = &mut self.flows[flow.index()].truth;
-        if rtt > t.capacity_rtt && most < capacity {
-            t.capacity = None;
+        let fills = |link| {
+            f.most_inflight_wire() + self.beside(flow, link, at) >= self.capacity_at(&f.spec, link, at)
+        };
+        if self.rtt_at(&f.spec, at) > f.truth.capacity_rtt && !self.links_of(&f.spec).any(fills) {
+            self.flows[flow.index()].truth.capacity = None;
         }
     }
 

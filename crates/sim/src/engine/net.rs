@@ -9,7 +9,7 @@ use super::id::{ClockId, Destination, Due, FlowId, LineId, Source};
 use super::queued::{Fate, Queued, Waiting, What};
 use super::run::{self, Run};
 use crate::ends::{End, PerEnd};
-use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
+use crate::path::{self, ArrivalQueue, Ecn, Kind, Links, PacketInfo, Path};
 use crate::random;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
 use crate::tcp::segment::{ACK, FIN, Numbers, PSH, SYN, Segment, Wire, milliseconds};
@@ -286,7 +286,7 @@ impl Wire for PacketSink<'_> {
         }
         let direction = leaving(&mut self.net.path, end);
         let queue = &mut self.net.lines[line.index()];
-        let extra = self.net.extra[line.pair()];
+        let extra = self.net.extra[line.index()];
         let idle = queue.line.is_empty();
         for left in (0..n).rev() {
             packet.set_push(pushes && left == 0);
@@ -327,7 +327,7 @@ impl PacketSink<'_> {
         let Queued { mut packet, line, is_data } = queued;
         let (now, kind) = (self.net.now, info.kind);
         let queue = &mut self.net.lines[line.index()];
-        let extra = self.net.extra[line.pair()];
+        let extra = self.net.extra[line.index()];
         let idle = queue.line.is_empty();
         let disorders = direction.disorders();
         let first = if disorders { queue.line.next() } else { None };
@@ -394,8 +394,10 @@ pub(super) struct Net {
     seed: u64,
     /// The lines, by [`LineId`].
     pub(super) lines: Vec<LineQueue>,
-    /// The extra delay of each pair of lines.
+    /// The extra delay of each line, by [`LineId`].
     pub(super) extra: Vec<Span>,
+    /// The delay of their own and the links of the flows of each pair of lines; none where each slot has a pair.
+    routes: Vec<(Span, Links)>,
     /// When the first packet of each line arrives, by pair and sender; [`Instant::NEVER`] if the line is
     /// empty. Used for at most [`FEW`] pairs, since a heap would be sifted with every packet; with more,
     /// arrivals are pending in `clocks`.
@@ -422,23 +424,29 @@ pub(super) struct Arrival {
 }
 
 impl Net {
-    /// A net for flows with these extra delays.
-    pub(super) fn new(path: Path, mut extra: Vec<Span>, seed: u64) -> Self {
-        extra.sort_unstable();
-        extra.dedup();
-        let few = extra.len() <= FEW;
+    /// A net for flows with these delays of their own, over these links.
+    pub(super) fn new(mut path: Path, flows: Vec<(Span, Links)>, seed: u64) -> Self {
+        let links: Vec<Links> = flows.iter().map(|f| f.1).collect();
+        let longer = path.cross(&links);
+        let mut routes: Vec<_> = flows.into_iter().zip(longer).collect();
+        routes.sort_unstable();
+        routes.dedup();
+        let extra = routes.iter().flat_map(|((delay, _), longer)| [*delay, *delay + *longer]).collect();
+        let routes: Vec<_> = routes.into_iter().map(|(route, _)| route).collect();
+        let few = routes.len() <= FEW;
         Self {
             path,
             now: Instant::ZERO,
             reached: PerEnd::new(Instant::ZERO, Instant::ZERO),
             seed,
-            lines: vec![LineQueue::default(); 2 * extra.len()],
+            lines: vec![LineQueue::default(); 2 * routes.len()],
             heads: if few {
-                vec![PerEnd::new(Instant::NEVER, Instant::NEVER); extra.len()]
+                vec![PerEnd::new(Instant::NEVER, Instant::NEVER); routes.len()]
             } else {
                 Vec::new()
             },
             extra,
+            routes,
             clocks: PerEnd::default(),
             fates: Vec::new(),
             waiting: Waiting::default(),
@@ -450,25 +458,26 @@ impl Net {
     pub(super) fn with_slots(path: Path, slots: usize, seed: u64) -> Self {
         let mut net = Self::new(path, Vec::new(), seed);
         net.lines.resize(2 * slots, LineQueue::default());
-        net.extra.resize(slots, Span::ZERO);
+        net.extra.resize(2 * slots, Span::ZERO);
         net
     }
 
     /// Number of slots of a net [with slots](Net::with_slots).
     pub(super) fn slots(&self) -> usize {
-        self.extra.len()
+        self.extra.len() / 2
     }
 
     /// Sets the extra delay of a slot; returns the slot's lines.
     pub(super) fn set_slot(&mut self, slot: usize, extra: Span) -> PerEnd<LineId> {
-        self.extra[slot] = extra;
+        self.extra[2 * slot..2 * slot + 2].fill(extra);
         self.waiting.forget_waits(FlowId(slot as u32));
         Self::pair(slot)
     }
 
-    /// The lines into which the server and the client of a flow with this extra delay send.
-    pub(super) fn lines_of(&self, extra: Span) -> PerEnd<LineId> {
-        Self::pair(self.extra.partition_point(|e| *e < extra))
+    /// The lines into which the server and the client of a flow with this delay of its own send, which crosses
+    /// these links.
+    pub(super) fn lines_of(&self, extra: Span, links: Links) -> PerEnd<LineId> {
+        Self::pair(self.routes.partition_point(|route| *route < (extra, links)))
     }
 
     fn pair(i: usize) -> PerEnd<LineId> {
@@ -623,7 +632,7 @@ impl Net {
     ) -> bool {
         let direction = leaving(&mut self.path, line.sender());
         let Some((at, spacing)) = direction.pass_run(self.now, bytes, n) else { return false };
-        let at = at + self.extra[line.pair()];
+        let at = at + self.extra[line.index()];
         let queue = &mut self.lines[line.index()];
         let idle = queue.line.is_empty();
         queue.push_run(at, packet, Run { left: n - 1, len, pushes, spacing });

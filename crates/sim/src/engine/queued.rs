@@ -221,7 +221,7 @@ impl Net {
     fn enter_line(&mut self, line: LineId, at: Instant, packet: Packet, id: u32) {
         let direction = leaving(&mut self.path, line.sender());
         let queue = &mut self.lines[line.index()];
-        let at = at + self.extra[line.pair()];
+        let at = at + self.extra[line.index()];
         if direction.filters_acks() && packet.is_plain_ack() && queue.replace_older_ack(at, &packet) {
             return;
         }

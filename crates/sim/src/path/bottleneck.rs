@@ -125,7 +125,7 @@ impl Bottleneck {
         let flush = outage.next_flush(at);
         if left > flush {
             self.service.abandon(outage.link_time(flush));
-            return Err(Dropped { at: flush, cause: Cause::Outage });
+            return Err(Dropped::new(flush, Cause::Outage));
         }
         Ok(left)
     }
@@ -140,7 +140,7 @@ impl Bottleneck {
             }
         }
         for d in &mut out[first..] {
-            d.outcome = Err(Dropped { at, cause: Cause::Outage });
+            d.outcome = Err(Dropped::new(at, Cause::Outage));
         }
         if let Some(empty) = &self.empty {
             self.queue = Queue::clone(empty);

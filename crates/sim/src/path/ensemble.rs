@@ -38,6 +38,7 @@ const FIXED: &[&str] = &[
     "fade",
     "handover_loss",
     "outage",
+    "then",
     "proxy",
     "host_queue",
     "proxy_buffer",

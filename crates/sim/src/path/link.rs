@@ -143,7 +143,7 @@ impl Queue {
             && Bytes(self.backlog) > aqm.above
             && aqm.stream.chance(aqm.share)
         {
-            return Err(Dropped { at: now, cause: Cause::Aqm });
+            return Err(Dropped::new(now, Cause::Aqm));
         }
         if capable {
             self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
@@ -151,7 +151,7 @@ impl Queue {
         if start > now {
             let late = matches!(self.limit, Limit::Time(most) if start.since(now) > most);
             if late || !self.has_room(bytes, 1) && !self.has_room_now(now, bytes) {
-                return Err(Dropped { at: now, cause: Cause::QueueFull });
+                return Err(Dropped::new(now, Cause::QueueFull));
             }
             self.waiting.push(Waiting { start, end: start, packets: 1, bytes });
             self.backlog += u64::from(bytes);
@@ -429,7 +429,7 @@ mod tests {
         let at = |ms| Instant::ZERO + Span::millis(ms);
         assert_eq!(link.pass(at(0), &PACKET), Ok(at(1)));
         assert_eq!(link.pass(at(0), &PACKET), Ok(at(2)));
-        assert_eq!(link.pass(at(0), &PACKET), Err(Dropped { at: at(0), cause: Cause::QueueFull }));
+        assert_eq!(link.pass(at(0), &PACKET), Err(Dropped::new(at(0), Cause::QueueFull)));
         assert_eq!(link.pass(at(1), &PACKET), Ok(at(3)));
     }
 

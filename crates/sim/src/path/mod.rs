@@ -3,7 +3,7 @@
 //! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its
 //! loss, is therefore computed when it enters, and needs no further event. Only a queue discipline decides
 //! later: its direction says when ([`Direction::next`]). All elements but reordering and a second route keep
-//! the order of packets.
+//! the order of packets. Behind all of these may lie further links (`hops.rs`).
 //!
 //! The order of a direction is: scripted losses, the sender's own interface or netem, a policer, the link with its
 //! queue and its outages, losses at hand-overs and in fades, delays, jitter, random losses (after the link,
@@ -23,6 +23,7 @@ mod fade;
 mod files;
 mod gemodel;
 mod held;
+mod hops;
 mod link;
 mod loss;
 mod netem;
@@ -49,8 +50,9 @@ pub use ecn::Ecn;
 pub use error::PathError;
 pub use files::Files;
 pub use held::Held;
+pub use hops::{AtLink, Links};
 pub use rates::Spacing;
-pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
+pub use spec::{Builtin, LinkFacts, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 
 use aggregate::Aggregate;
 use bottleneck::Bottleneck;
@@ -58,6 +60,7 @@ use bucket::Buckets;
 use delay::{Delay, Jitter, WifiJitter};
 use fade::BurstLoss;
 use gemodel::GilbertElliott;
+use hops::Hops;
 use link::Link;
 use loss::{Loss, LossOverTime, Script};
 use outage::Outage;
@@ -158,6 +161,15 @@ pub struct Dropped {
     pub at: Instant,
     /// Why the path dropped it.
     pub cause: Cause,
+    /// Which link of the path dropped it, from 0: the first, with all that surrounds it, or one behind it.
+    pub link: u8,
+}
+
+impl Dropped {
+    /// A drop at the first link of a path, or beside it.
+    pub const fn new(at: Instant, cause: Cause) -> Self {
+        Self { at, cause, link: 0 }
+    }
 }
 
 /// An element after the link of a direction.
@@ -201,7 +213,7 @@ impl Element {
             Self::Aggregate(e) => return Ok(e.pass(now)),
             Self::Link(e) => return e.pass_behind(now, bytes, capable),
             Self::Policer(e) => {
-                let dropped = Dropped { at: now, cause: Cause::Policer };
+                let dropped = Dropped::new(now, Cause::Policer);
                 return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
             }
             Self::Loss(e) => (e.drops(), Cause::Random),
@@ -209,7 +221,7 @@ impl Element {
             Self::GilbertElliott(e) => (e.drops(), Cause::Burst),
             Self::BurstLoss(e) => (e.drops(now), Cause::Burst),
         };
-        if lost { Err(Dropped { at: now, cause }) } else { Ok(now) }
+        if lost { Err(Dropped::new(now, cause)) } else { Ok(now) }
     }
 }
 
@@ -231,6 +243,12 @@ pub struct Direction {
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
+    /// The links behind all that.
+    hops: Option<Box<Hops>>,
+    /// True if there is a netem or a further link.
+    staged: bool,
+    /// True if what happens to a packet is known later: it is staged, or has a queue discipline.
+    late: bool,
     /// True if it has no scripts, queue discipline, policer, outage or marks, does not disorder, and filters
     /// no ACKs.
     simple: bool,
@@ -253,7 +271,7 @@ impl Direction {
     /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop.
     /// Arrivals are in order unless the direction [disorders](Self::disorders).
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        debug_assert!(!self.has_discipline(), "what its queue does is known later");
+        debug_assert!(!self.has_queue(), "what its queue does is known later");
         self.run_scripts(now, p)?;
         self.police(now, p)?;
         let mut t = now;
@@ -307,7 +325,7 @@ impl Direction {
 
     fn has_simple_elements(&self) -> bool {
         let link = self.link.as_ref().is_none_or(|l| !l.marks());
-        let before = self.policer.is_none() && self.outage.is_none() && !self.has_discipline();
+        let before = self.policer.is_none() && self.outage.is_none() && !self.late;
         link && before && self.scripts.is_empty() && !self.disorders && !self.filters
     }
 
@@ -328,6 +346,7 @@ impl Direction {
         self.link.as_ref().is_some_and(Link::marks)
             || self.bottleneck.as_ref().is_some_and(|b| b.marks())
             || self.netem.as_ref().is_some_and(|n| n.marks())
+            || self.hops.as_ref().is_some_and(|hops| hops.ways().any(Self::marks))
     }
 
     /// Returns true if the last ECN-capable packet was marked on its way.
@@ -338,7 +357,7 @@ impl Direction {
     fn run_scripts(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
         for script in &mut self.scripts {
             if script.drops(p) {
-                return Err(Dropped { at: now, cause: Cause::Scripted });
+                return Err(Dropped::new(now, Cause::Scripted));
             }
         }
         Ok(())
@@ -349,33 +368,46 @@ impl Direction {
         if let Some(policer) = &mut self.policer
             && !policer.conforms(now, p.bytes)
         {
-            return Err(Dropped { at: now, cause: Cause::Policer });
+            return Err(Dropped::new(now, Cause::Policer));
         }
         Ok(())
     }
 
-    /// Returns true if the link has a queue discipline, or a netem lies before it. Packets then enter by [`Direction::enqueue`], not by
-    /// [`Direction::pass`], and leave when [`Direction::serve`] is called at [`Direction::next`].
+    /// Returns true if the link has a queue discipline, a netem lies before it, or further links behind. Packets then enter by
+    /// [`Direction::enqueue`], not by [`Direction::pass`], and leave when [`Direction::serve`] is called at [`Direction::next`].
     #[inline]
     pub fn has_discipline(&self) -> bool {
+        self.late
+    }
+
+    /// True if its first link has a queue discipline, or a netem before it.
+    fn has_queue(&self) -> bool {
         self.bottleneck.is_some() || self.netem.is_some()
+    }
+
+    /// Number of links.
+    pub fn links(&self) -> usize {
+        1 + self.hops.as_ref().map_or(0, |hops| hops.ways().count())
+    }
+
+    /// What each link did to the data of a flow; empty unless there are several.
+    pub fn at_links(&self, flow: u32) -> Vec<AtLink> {
+        self.hops.as_ref().map_or_else(Vec::new, |hops| hops.seen(flow))
     }
 
     /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to
     /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order, though packets that
     /// a netem delays may be not.
     pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
+        if self.staged {
+            return self.enqueue_staged(now, p, id, out);
+        }
         let admitted = match self.run_scripts(now, p) {
-            Ok(()) if !self.has_host_queue() && self.netem.is_none() => self.police(now, p),
+            Ok(()) if !self.has_host_queue() => self.police(now, p),
             other => other,
         };
         if let Err(dropped) = admitted {
-            let outcome = Err(dropped);
-            out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome, stays: false });
-            return;
-        }
-        if self.netem.is_some() {
-            return self.enter_netem(now, p, id, out);
+            return out.push(Departure::refused(p, id, dropped));
         }
         let first = out.len();
         if let Some(bottleneck) = &mut self.bottleneck {
@@ -384,27 +416,60 @@ impl Direction {
         self.carry(out, first);
     }
 
-    /// When the queue next has something to do. Law: without a netem, [`Direction::serve`] at that time adds a
-    /// departure at least.
+    /// The same over further links, or with a netem.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_staged(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
+        // Without them this is the first link alone.
+        if let Some(mut hops) = self.hops.take() {
+            self.staged = self.netem.is_some();
+            hops.enqueue(self, now, p, id, out);
+            (self.hops, self.staged) = (Some(hops), true);
+        } else if let Err(dropped) = self.run_scripts(now, p) {
+            out.push(Departure::refused(p, id, dropped));
+        } else {
+            self.enter_netem(now, p, id, out);
+        }
+    }
+
+    /// When the queue next has something to do. Law: without a netem and further links, [`Direction::serve`] at
+    /// that time adds a departure at least.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.bottleneck.as_ref().and_then(|b| b.next());
-        match &self.netem {
-            None => next,
-            Some(netem) => netem.next().into_iter().chain(next).min(),
-        }
+        if self.staged { self.next_staged(next) } else { next }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_staged(&self, next: Option<Instant>) -> Option<Instant> {
+        let netem = self.netem.as_ref().and_then(|netem| netem.next());
+        let behind = self.hops.as_ref().and_then(|hops| hops.next());
+        [next, netem, behind].into_iter().flatten().min()
     }
 
     /// Lets leave the queue what may by `now`; adds it to `out`.
     pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
-        if self.netem.is_some() {
-            return self.serve_netem(now, out);
+        if self.staged {
+            return self.serve_staged(now, out);
         }
         let first = out.len();
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.serve(now, out);
         }
         self.carry(out, first);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_staged(&mut self, now: Instant, out: &mut Vec<Departure>) {
+        if let Some(mut hops) = self.hops.take() {
+            self.staged = self.netem.is_some();
+            hops.serve(self, now, out);
+            (self.hops, self.staged) = (Some(hops), true);
+        } else {
+            self.serve_netem(now, out);
+        }
     }
 
     /// Takes what left the link through the rest of the direction: `out` from `first` on.
@@ -456,13 +521,24 @@ impl Direction {
         Ok(at)
     }
 
-    /// Returns the least delay of a packet.
+    /// Returns the least time between anything that happens in the direction, such as a packet's entering a
+    /// link, and the arrival of a packet.
     pub fn least_delay(&self) -> Span {
-        self.propagation
+        self.hops.as_ref().map_or(self.propagation, |hops| self.propagation.min(hops.least_delay()))
     }
 
     /// Returns the delay of the direction itself at `at`, without queues and what is drawn for each packet.
     pub fn delay_at(&self, at: Instant) -> Span {
+        self.ways().fold(Span::ZERO, |sum, way| sum + way.own_delay_at(at))
+    }
+
+    /// The first link with all that surrounds it, and each link behind that.
+    fn ways(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.hops.iter().flat_map(|hops| hops.ways()))
+    }
+
+    /// The delay of its first link and what surrounds that.
+    fn own_delay_at(&self, at: Instant) -> Span {
         let varies = self.beyond.iter().filter_map(|e| match e {
             Element::Delay(delay) => Some(delay.at(at)),
             _ => None,
@@ -505,11 +581,13 @@ impl Direction {
         self.grants.map_or(0, |most| request.min(quick_start::rate_code(most)))
     }
 
-    /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before
+    /// Returns the bytes of IP packets waiting at its links, without those being sent. `now` is not before
     /// the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
         let netem = self.netem.as_ref().map_or(Bytes::ZERO, |n| n.backlog(now));
+        let behind = self.hops.as_mut().map_or(Bytes::ZERO, |hops| hops.backlog(now));
         netem
+            + behind
             + match (&mut self.link, &mut self.outage) {
                 (Some(link), Some(outage)) => outage.backlog(link, now),
                 (Some(link), None) => link.backlog(now),
@@ -530,7 +608,9 @@ impl Direction {
 
     #[inline(never)]
     fn special_queue_delay(&self, now: Instant) -> Span {
-        self.netem.as_ref().map_or(Span::ZERO, |n| n.wait(now)) + self.link_wait(now)
+        let behind = self.hops.iter().flat_map(|hops| hops.ways()).map(|way| way.queue_delay(now));
+        let netem = self.netem.as_ref().map_or(Span::ZERO, |n| n.wait(now));
+        behind.fold(netem + self.link_wait(now), |sum, wait| sum + wait)
     }
 
     fn link_wait(&self, now: Instant) -> Span {
@@ -541,9 +621,14 @@ impl Direction {
         }
     }
 
-    /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`;
+    /// Returns the bytes of IP packets that its slowest link could carry later than `from` and up to `to`;
     /// [`Bytes::MAX`] if there is no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        self.ways().map(|way| way.own_capacity(from, to)).min().unwrap_or(Bytes::MAX)
+    }
+
+    /// The same of its first link and what surrounds that.
+    fn own_capacity(&self, from: Instant, to: Instant) -> Bytes {
         let link = match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.capacity(link, from, to),
             (Some(link), None) => link.capacity(from, to),
@@ -553,7 +638,7 @@ impl Direction {
         self.netem.as_ref().map_or(link, |netem| link.min(netem.capacity(from, to)))
     }
 
-    /// Returns the bytes of IP packets that have left the link by `now`, not earlier than any packet before;
+    /// Returns the bytes of IP packets that have left its first link by `now`, not earlier than any packet before;
     /// `None` unless it has a link that is limited by a rate alone and has no queue discipline.
     pub fn carried(&self, now: Instant) -> Option<Bytes> {
         self.link.as_ref()?.carried(now)
@@ -569,6 +654,8 @@ pub struct Path {
     pub back: Direction,
     /// Its true rate, delay and buffer.
     pub facts: PathFacts,
+    /// What each link adds to the delay of the way back, if there are several.
+    back_delays: Vec<Span>,
     /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path
     /// draws none.
     pub drawn: BTreeMap<String, f64>,
@@ -577,13 +664,42 @@ pub struct Path {
 impl Path {
     /// Returns the round-trip time of the path at `at`, without queues and what is drawn for each packet.
     pub fn rtt_at(&self, at: Instant) -> Span {
-        self.forward.delay_at(at) + self.back.delay_at(at)
+        self.rtt_over(Links::ALL, at)
     }
 
-    /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight
+    /// Returns the same for a flow that crosses only some of its links.
+    pub fn rtt_over(&self, links: Links, at: Instant) -> Span {
+        let back = self.back.delay_at(at);
+        if self.back_delays.is_empty() {
+            return self.forward.own_delay_at(at) + back;
+        }
+        let ways = self.forward.ways().zip(&self.back_delays).enumerate().filter(|(i, _)| links.has(*i));
+        // That of the way back itself is what all flows have of those of the links.
+        ways.fold(back - self.back.propagation, |sum, (_, (way, delay))| sum + way.own_delay_at(at) + *delay)
+    }
+
+    /// Says which links each flow crosses, by its number: all, unless this says otherwise. What a flow is longer
+    /// on its way back than the shortest is returned, for whoever delays its packets.
+    pub fn cross(&mut self, flows: &[Links]) -> Vec<Span> {
+        let Some(hops) = &mut self.forward.hops else { return vec![Span::ZERO; flows.len()] };
+        hops.cross(flows);
+        let back = |links: &Links| {
+            let all = self.back_delays.iter().enumerate().filter(|(i, _)| links.has(*i));
+            all.fold(Span::ZERO, |sum, (_, delay)| sum + *delay)
+        };
+        self.back.propagation = flows.iter().map(back).min().unwrap_or(self.back.propagation);
+        flows.iter().map(|links| back(links) - self.back.propagation).collect()
+    }
+
+    /// Returns the IP bytes that the slowest link of a download carries in `rtt` from `now` on: the data in flight
     /// that fills the path. Where the rate is constant it does not depend on `now`.
     pub fn bytes_per_rtt(&self, now: Instant, rtt: Span) -> Bytes {
         if self.facts.variable { self.forward.capacity(now, now + rtt) } else { self.facts.rate.over(rtt) }
+    }
+
+    /// Returns the same for one of several links of a download, by its index.
+    pub fn bytes_at_link(&self, link: usize, now: Instant, rtt: Span) -> Bytes {
+        self.forward.ways().nth(link).map_or(Bytes::MAX, |way| way.own_capacity(now, now + rtt))
     }
 }
 

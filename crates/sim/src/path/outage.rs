@@ -152,7 +152,7 @@ impl Outage {
         now: Instant,
         p: &PacketInfo,
     ) -> Result<Instant, Dropped> {
-        let outage = |at| Dropped { at, cause: Cause::Outage };
+        let outage = |at| Dropped::new(at, Cause::Outage);
         if self.flushes && self.times.during(now) {
             return Err(outage(now));
         }

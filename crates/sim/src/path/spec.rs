@@ -13,6 +13,7 @@ mod supply;
 mod tbf;
 #[cfg(test)]
 mod tests;
+mod then;
 mod values;
 
 use std::borrow::Cow;
@@ -47,6 +48,7 @@ pub use keys::{PATH_KEYS, PathKey};
 pub use proxy::ProxySpec;
 use supply::Supply;
 pub(super) use supply::UNLIMITED;
+pub use then::LinkFacts;
 
 /// The settings of one direction.
 #[derive(Clone, Debug, Default)]
@@ -105,6 +107,9 @@ pub struct PathSpec {
     loss_trace: Option<Arc<LossTrace>>,
     random_start: bool,
     facts: PathFacts,
+    /// Its first link, and the links behind that.
+    own: LinkFacts,
+    then: Vec<Self>,
     /// What each run draws; none for a fixed path.
     ensemble: Option<Arc<Ensemble>>,
     /// The values drawn for this path, by name; empty unless it is one draw of an ensemble.
@@ -143,14 +148,8 @@ impl PathSpec {
 
     /// The same with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
-        let mut spec = if arg.contains('=')
-            || arg.trim_start_matches(PROMPT).split_whitespace().next().is_some_and(netem::Spec::begins_line)
-        {
-            Self::inline(arg, files.clone())?
-        } else {
-            let (keys, name, sources) = Self::named(arg, files)?;
-            Self::from_keys(keys, name, sources)?
-        };
+        let (keys, name, sources) = Self::keys(arg, files)?;
+        let mut spec = Self::from_keys(keys, name, sources)?;
         spec.written = Written(files.on_disk().map(|folder| Arc::new((arg.to_string(), folder.into()))));
         Ok(spec)
     }
@@ -159,6 +158,15 @@ impl PathSpec {
     /// not on a disk, or it is a draw of another path.
     pub fn written(&self) -> Option<(&str, &fs_path::Path)> {
         self.written.0.as_deref().map(|(arg, folder)| (arg.as_str(), folder.as_path()))
+    }
+
+    /// The keys of a path as [`Self::load`] takes it, its name and its sources.
+    fn keys(arg: &str, files: &Files) -> Result<(Keys, String, Vec<String>), PathError> {
+        let first = arg.trim_start_matches(PROMPT).split_whitespace().next();
+        if arg.contains('=') || first.is_some_and(netem::Spec::begins_line) {
+            return Self::inline(arg, files.clone());
+        }
+        Self::named(arg, files)
     }
 
     /// The keys of a built-in path or of a file, its name and its sources.
@@ -249,7 +257,7 @@ impl PathSpec {
         }
     }
 
-    fn inline(line: &str, files: Files) -> Result<Self, PathError> {
+    fn inline(line: &str, files: Files) -> Result<(Keys, String, Vec<String>), PathError> {
         let mut words = split_unquoted(line.trim_start_matches(PROMPT)).peekable();
         let lines_of_tc = lines_of_tc(&mut words);
         let (mut keys, sources) = if let Some(base) = words.next_if(|word| !word.contains('=')) {
@@ -258,7 +266,7 @@ impl PathSpec {
             keys.values.retain(|key, _| !["fixed", "name"].contains(&key.as_str()));
             (keys, sources)
         } else {
-            (Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None }, Vec::new())
+            (Keys::new("path".into(), files), Vec::new())
         };
         let mut seen = Vec::new();
         for (key, value) in lines_of_tc {
@@ -283,6 +291,14 @@ impl PathSpec {
             let value = inner.unwrap_or(Some(value).filter(|v| !v.contains('"')));
             let value =
                 value.ok_or_else(|| keys.wrong(key, &word[key.len() + 1..], "quotes around the value"))?;
+            if key == then::KEY
+                && seen.contains(&key)
+                && let Some(links) = keys.values.get_mut(key)
+            {
+                links.push(then::SEPARATOR);
+                links.push_str(value);
+                continue;
+            }
             if seen.contains(&key) {
                 return Err(keys.wrong(key, value, "each key once"));
             }
@@ -295,7 +311,7 @@ impl PathSpec {
             keys.values.insert(key.into(), value.into());
         }
         let name = line.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        Self::from_keys(keys, name, sources)
+        Ok((keys, name, sources))
     }
 
     fn toml(
@@ -315,7 +331,7 @@ impl PathSpec {
             }
         })?;
         let files = files.within(file.parent().map(PathBuf::from).unwrap_or_default());
-        let mut keys = Keys { source, files, values: BTreeMap::new(), loaded: None };
+        let mut keys = Keys::new(source, files);
         let mut sources = Vec::new();
         for (key, value) in table {
             let value = match value {
@@ -326,6 +342,11 @@ impl PathSpec {
                     let strings = list.iter().map(|s| s.as_str().map(String::from)).collect::<Option<_>>();
                     sources = strings.ok_or_else(|| keys.wrong(&key, "other values", "a list of strings"))?;
                     continue;
+                }
+                toml::Value::Array(list) if key == then::KEY => {
+                    let links = list.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>();
+                    let links = links.ok_or_else(|| keys.wrong(&key, "other values", "a list of strings"))?;
+                    links.join(&then::SEPARATOR.to_string())
                 }
                 other => return Err(keys.wrong(&key, &other.to_string(), "a string or a number")),
             };
@@ -338,6 +359,9 @@ impl PathSpec {
     fn from_keys(keys: Keys, name: String, sources: Vec<String>) -> Result<Self, PathError> {
         keys.known()?;
         if keys.values.iter().any(|(key, value)| ensemble::is_distribution(key, value)) {
+            if let Some(links) = keys.values.get(then::KEY) {
+                return Err(keys.wrong(then::KEY, links, "a path without distributions: each link is fixed"));
+            }
             return Ensemble::check(keys, name, sources);
         }
         let mut spec = Self::without_distributions(keys, name, sources)?;
@@ -345,10 +369,8 @@ impl PathSpec {
         Ok(spec)
     }
 
-    /// Gives a path that draws nothing ACK jitter of one packet time, unless its `ack_jitter` is set. Without
-    /// it every run is the same, and ties at a full queue come out the same way each time, as they do on no
-    /// network (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
-    fn jitter_by_default(&mut self) {
+    /// True if anything on the path is random.
+    fn draws(&self) -> bool {
         let drawn = |d: &DirectionSpec| {
             d.jitter > Span::ZERO
                 || d.wifi_jitter.is_some()
@@ -362,7 +384,7 @@ impl PathSpec {
         };
         let starts_anywhere =
             self.random_start && (self.delay_trace.is_some() || matches!(self.supply, Supply::Trace(_)));
-        let draws = drawn(&self.forward)
+        drawn(&self.forward)
             || drawn(&self.back)
             || starts_anywhere
             || matches!(self.supply, Supply::Drawn { .. })
@@ -372,8 +394,15 @@ impl PathSpec {
             || self.handover.is_some()
             || self.fades.is_some()
             || self.loss_trace.is_some()
-            || self.outage.is_some_and(|o| o.at.is_none());
-        if !draws && !self.ack_jitter_is_set {
+            || self.outage.is_some_and(|o| o.at.is_none())
+            || self.then.iter().any(Self::draws)
+    }
+
+    /// Gives a path that draws nothing ACK jitter of one packet time, unless its `ack_jitter` is set. Without
+    /// it every run is the same, and ties at a full queue come out the same way each time, as they do on no
+    /// network (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+    fn jitter_by_default(&mut self) {
+        if !self.draws() && !self.ack_jitter_is_set {
             self.back.jitter = self.facts.rate.time_for(PACKET);
             self.default_jitter = Some(self.back.jitter);
         }

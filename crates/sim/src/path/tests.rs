@@ -291,6 +291,59 @@ proptest! {
         prop_assert!(way.backlog(Instant::NEVER) == Bytes::ZERO);
     }
 
+    /// Over several links, too: each packet arrives or is dropped once, not before the delay of the links of its
+    /// flow, and those that cross the same links in their order.
+    #[test]
+    fn links_conserve(
+        first in prop::sample::select(&["rate=5Mbit queue=20packets", "rate=5Mbit queue=fq_codel", "rate=5Mbit netem=delay 2ms 1ms", "rate=5Mbit loss=2% jitter=1ms", "rate=5Mbit policer=\"rate=2Mbit burst=9kB\"", "rate=5Mbit outage=at=20ms,for=50ms,queue=flushed"][..]),
+        second in prop::sample::select(&["rate=5Mbit queue=20packets", "rate=3Mbit queue=codel limit 20p", "rate=4Mbit queue=fq_codel", "rate=9Mbit loss=2% jitter=1ms", "rate=5Mbit reorder=25%,50%,gap=3,delay=4ms", "schedule=0s:5Mbit,1s:1Mbit", "trace=synthetic.down"][..]),
+        third in prop::sample::select(&["rate=5Mbit", "rate=4Mbit queue=red limit 60000 min 6000 max 20000 avpkt 1000 burst 20 probability 0.1 ecn", "rate=1Gbit netem=delay 2ms 1ms"][..]),
+        traffic in any_traffic(),
+        flows in prop::collection::vec(0_u32..6, 300),
+        seed in any::<u64>(),
+    ) {
+        let line = format!("{first} rtt=10ms then=\"{second} rtt=20ms\" then=\"{third} rtt=6ms\"");
+        let mut path = load(&line).build(seed);
+        let links = ["1", "2", "3", "1-2", "2-3", "1-3"].map(|l| Links::parse(l).expect("links"));
+        let back = path.cross(&links);
+        prop_assert_eq!(back, [2, 7, 0, 12, 10, 15].map(Span::millis));
+        prop_assert_eq!(path.back.least_delay(), Span::millis(3));
+        let least = [5, 10, 3, 15, 13, 18].map(Span::millis);
+        let keeps_order = !["netem", "reorder", "fq_codel"].iter().any(|word| line.contains(word));
+        let way = &mut path.forward;
+        let (mut out, mut gone, mut last) = (Vec::new(), vec![false; traffic.len()], [0; 6]);
+        let mut waiting = traffic.iter().enumerate().peekable();
+        loop {
+            let comes = waiting.peek().map(|(_, (at, _))| Instant(*at));
+            let now = match (way.next(), comes) {
+                (Some(at), Some(comes)) => at.min(comes),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) => break,
+            };
+            if Some(now) == comes && let Some((id, (_, p))) = waiting.next() {
+                way.enqueue(now, &PacketInfo { flow: flows[id], ..*p }, id as u32, &mut out);
+            } else {
+                way.serve(now, &mut out);
+            }
+            prop_assert!(way.next().is_none_or(|at| at > now), "what is due is served");
+            for d in out.drain(..) {
+                let (id, flow) = (d.id as usize, flows[d.id as usize] as usize);
+                prop_assert!(!gone[id] && !d.stays, "once");
+                gone[id] = true;
+                match d.outcome {
+                    Ok(at) => {
+                        prop_assert!(at >= Instant(traffic[id].0) + least[flow]);
+                        prop_assert!(at >= now + way.least_delay());
+                        prop_assert!(!keeps_order || last[flow] <= id, "the order of a flow");
+                        last[flow] = id;
+                    }
+                    Err(dropped) => prop_assert!(links[flow].has(usize::from(dropped.link))),
+                }
+            }
+        }
+        prop_assert!(gone.iter().all(|gone| *gone) && way.backlog(Instant::NEVER) == Bytes::ZERO);
+    }
+
     #[test]
     fn no_link_carries_more_than_its_capacity(
         link in prop::sample::select(LINKS), traffic in any_traffic(), seed in any::<u64>()

@@ -28,6 +28,7 @@ pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
         avoidance: (avoidance::REGISTRY[0].make)(),
         profile,
         extra_delay: Span::ZERO,
+        links: slowstart_sim::path::Links::ALL,
         recorded: true,
         remembered: None,
         impact_from: None,

@@ -70,6 +70,11 @@ impl Spec {
         (self.jitter > 0 && self.pace.is_none()) || self.reorder.share > 0 || self.duplicate.share > 0
     }
 
+    /// True if packets may leave it twice.
+    pub(super) fn duplicates(&self) -> bool {
+        self.duplicate.share > 0
+    }
+
     /// The time that a frame takes, in nanoseconds; none if there is no rate.
     fn time_of(&self, frame: u32) -> Option<u64> {
         let pace = self.pace?;

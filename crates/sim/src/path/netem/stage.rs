@@ -82,7 +82,7 @@ impl Stage {
     /// Gives a departure the number that its owner knows.
     fn restore(&mut self, d: &mut Departure, corrupt: bool) {
         if let (true, Ok(at)) = (corrupt, d.outcome) {
-            d.outcome = Err(Dropped { at, cause: Cause::Random });
+            d.outcome = Err(Dropped::new(at, Cause::Random));
         }
         d.id >>= 1;
         let copies = &mut self.copies[d.id as usize];

@@ -11,7 +11,7 @@ mod words;
 
 use slowstart::units::{Instant, Span};
 
-use super::{Cause, Dropped, Ecn};
+use super::{Cause, Dropped, Ecn, PacketInfo};
 use crate::random::Stream;
 use words::Grammar;
 pub(super) use words::{Wrong, wrong};
@@ -67,13 +67,18 @@ pub struct Departure {
 }
 
 impl Departure {
+    /// A packet that did not come to the queue.
+    pub(super) fn refused(p: &PacketInfo, id: u32, dropped: Dropped) -> Self {
+        Self { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome: Err(dropped), stays: false }
+    }
+
     pub(super) fn dropped(p: &Packet, at: Instant, cause: Cause) -> Self {
         Self {
             id: p.id,
             bytes: p.bytes,
             ecn: p.ecn,
             waited: at.since(p.at),
-            outcome: Err(Dropped { at, cause }),
+            outcome: Err(Dropped::new(at, cause)),
             stays: false,
         }
     }

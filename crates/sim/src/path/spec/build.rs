@@ -11,6 +11,7 @@ use super::super::carrier::Carrier;
 use super::super::delay::{Course, Delay, Jitter, WifiJitter};
 use super::super::fade::BurstLoss;
 use super::super::gemodel::GilbertElliott;
+use super::super::hops::Hops;
 use super::super::link::{Limit, Link, RandomDrop, Service};
 use super::super::loss::{Loss, LossOverTime, Script};
 use super::super::netem::{Spec, Stage};
@@ -157,8 +158,11 @@ impl PathSpec {
             None => {}
         }
         forward.beyond.splice(0..0, behind);
+        let (then, back_delays) = self.build_then(seed);
+        forward.hops = Hops::new(then);
         let mut path = Path {
             forward,
+            back_delays,
             back: self
                 .back
                 .build(seed, "back", back_link, Vec::new(), Vec::new())
@@ -166,7 +170,13 @@ impl PathSpec {
             facts: self.facts,
             drawn: self.drawn.clone(),
         };
+        path.back.propagation =
+            path.back.propagation + self.then.iter().fold(Span::ZERO, |d, l| d + l.back.delay);
         for direction in [&mut path.forward, &mut path.back] {
+            direction.staged = direction.netem.is_some() || direction.hops.is_some();
+            direction.late = direction.staged || direction.bottleneck.is_some();
+            direction.disorders |=
+                direction.hops.as_ref().is_some_and(|hops| hops.ways().any(Direction::disorders));
             direction.simple = direction.has_simple_elements();
         }
         path
@@ -231,6 +241,9 @@ impl DirectionSpec {
             bottleneck,
             propagation: self.delay,
             beyond,
+            hops: None,
+            staged: false,
+            late: false,
             simple: false,
             disorders: self.reorder.is_some()
                 || self.second_route.is_some()

@@ -178,6 +178,11 @@ pub const PATH_KEYS: &[PathKey] = &[
         "Times in which neither direction carries anything. What waits goes on afterwards, or is lost.",
     ),
     key(
+        super::then::KEY,
+        super::then::LINK,
+        "A link behind this one, with its own rate, queue and RTT, which adds to that of the path. Several are several keys, in a file a list; or a semicolon separates them.",
+    ),
+    key(
         "proxy",
         super::proxy::LEG,
         "A proxy splits the connection: this path leads from the server to it, and all other keys are of the path to the client.",
@@ -250,6 +255,8 @@ pub(super) struct Keys {
     pub(super) values: BTreeMap<String, String>,
     /// The traces, if they were read before.
     pub(super) loaded: Option<Loaded>,
+    /// The round-trip time of the other links, if these are the keys of one of several.
+    pub(super) beside: Span,
 }
 
 /// The traces of a path: they are read once, however often it is drawn.
@@ -261,6 +268,11 @@ pub(super) struct Loaded {
 }
 
 impl Keys {
+    /// No keys yet.
+    pub(super) fn new(source: String, files: Files) -> Self {
+        Self { source, files, values: BTreeMap::new(), loaded: None, beside: Span::ZERO }
+    }
+
     pub(super) fn wrong(&self, key: &str, found: &str, expected: &str) -> PathError {
         PathError::Value {
             source_name: self.source.clone(),

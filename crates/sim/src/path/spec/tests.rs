@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use slowstart::units::Instant;
 use std::fs;
 
 fn facts(line: &str) -> PathFacts {
@@ -521,4 +522,80 @@ fn a_line_of_tc_is_the_bottleneck() {
         let e = PathSpec::load(line, None).expect_err(line).to_string();
         assert!(e.contains(says), "{line}: {e}");
     }
+}
+
+#[test]
+fn links_behind_the_first_add_to_the_path() {
+    let load = |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+    let line = "rate=100Mbit rtt=20ms queue=2bdp then=\"rate=30Mbit rtt=30ms queue=1bdp\" then=\"rate=1Gbit rtt=10ms queue=fq_codel limit 100\"";
+    let path = load(line);
+    let link = |mbit: u64, ms, buffer| LinkFacts {
+        rate: Rate(mbit * 1_000_000),
+        base_rtt: Span::millis(ms),
+        buffer: Some(Bytes(buffer)),
+    };
+    // Queues in BDP are those of the rate of their link and the RTT of the path.
+    assert_eq!(path.links(), [link(100, 20, 1_500_000), link(30, 30, 225_000), link(1000, 10, 150_000)]);
+    let facts = path.facts();
+    assert_eq!((facts.rate, facts.base_rtt), (Rate(30_000_000), Span::millis(60)));
+    assert_eq!((facts.bdp, facts.buffer), (Bytes(225_000), Some(Bytes(225_000))));
+    // Packets that nothing delays at random have the jitter of a packet of the slowest link.
+    assert_eq!(path.default_jitter(), Some(Span::micros(400)));
+    let joined = line.replace("\" then=\"", "; ");
+    assert_eq!(load(&joined).links(), path.links(), "{joined}");
+    assert_eq!(load("rate=1Mbit rtt=1ms").links().len(), 1);
+    let built = path.build(1);
+    assert_eq!((built.rtt_at(Instant::ZERO), built.back.least_delay()), (Span::millis(60), Span::millis(30)));
+    assert_eq!(built.forward.capacity(Instant::ZERO, Instant(1_000_000_000)), Bytes(3_750_000));
+    // A built-in path may have one more, and a file has a list.
+    assert_eq!(
+        load("geo-144 then=\"rate=20Mbit rtt=5ms\"").facts().base_rtt,
+        load("geo-144").facts().base_rtt + Span::millis(5)
+    );
+    assert_eq!(load("rate=1Gbit rtt=1ms then=fiber").links().len(), 2);
+}
+
+#[test]
+fn a_file_has_a_list_of_links() {
+    let folder = std::env::temp_dir().join(format!("slowstart-links-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let write = |then: &str| {
+        let text = format!("rate = \"100Mbit\"\nrtt = \"20ms\"\nthen = {then}\n");
+        std::fs::write(folder.join("lot.toml"), text).expect("a file");
+        PathSpec::load("lot.toml", Some(&folder))
+    };
+    let two = r#"['rate=30Mbit rtt=30ms shaper="rate=20Mbit burst=30kB"', "rate=1Gbit rtt=10ms"]"#;
+    let path = write(two).expect("a path");
+    assert_eq!(path.links().iter().map(|l| l.rate.0 / 1_000_000).collect::<Vec<_>>(), [100, 20, 1000]);
+    assert_eq!(write("\"rate=30Mbit rtt=30ms\"").expect("a path").links().len(), 2);
+    assert!(write("[1, 2]").expect_err("numbers").to_string().contains("a list of strings"));
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
+#[test]
+fn links_refuse_what_is_not_of_a_link() {
+    let why = |line: &str| PathSpec::load(line, None).expect_err(line).to_string();
+    for (line, part) in [
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit\"", "rtt"),
+        ("rate=1Mbit rtt=1ms then=\"rtt=1ms\"", "rate"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms ack_rate=1Mbit\"", "then: ack_rate"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms host_rate=1Mbit\"", "then: host_rate"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms duplicate=1%\"", "then: duplicate"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1..2Mbit rtt=1ms\"", "no distribution"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms netem=duplicate 1%\"", "no duplicates"),
+        ("rate=1Mbit rtt=1ms netem=duplicate 1% then=\"rate=1Mbit rtt=1ms\"", "duplicates nothing"),
+        ("rate=1..2Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms\"", "without distributions"),
+        ("rate=1Mbit rtt=1ms link=host queue=9packets then=\"rate=1Mbit rtt=1ms\"", "a path of one link"),
+        ("rate=1Mbit rtt=1ms host_rate=1Mbit then=\"rate=1Mbit rtt=1ms\"", "a path of one link"),
+        ("rate=1Mbit rtt=1ms duplicate=1% then=\"rate=1Mbit rtt=1ms\"", "a path of one link"),
+        ("rate=1Mbit rtt=1ms proxy=dsl proxy_buffer=1MB then=\"rate=1Mbit rtt=1ms\"", "a path of one link"),
+        ("rate=1Mbit rtt=1ms then=\"rate=1Mbit rtt=1ms colour=red\"", "unknown key"),
+        ("rate=1Mbit rtt=1ms then=nowhere", "nowhere"),
+        ("rate=1Mbit rtt=1ms then=dsl", "then: ack_"),
+        ("rate=1Mbit rtt=1ms then=\"\"", "1 to 15 links"),
+    ] {
+        assert!(why(line).contains(part), "{line}: {}", why(line));
+    }
+    let many = format!("rate=1Mbit rtt=1ms {}", "then=\"rate=1Mbit rtt=1ms\" ".repeat(16));
+    assert!(why(&many).contains("1 to 15 links"), "{}", why(&many));
 }

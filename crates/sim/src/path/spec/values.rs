@@ -13,7 +13,7 @@ use super::super::{Kind, PathFacts, quantity};
 use super::chain::{BucketSpec, QueueSpec};
 use super::keys::{COUNT, Keys, RATE, SPAN};
 use super::supply::Supply;
-use super::{PathSpec, SUPPLIES, Written};
+use super::{LinkFacts, PathSpec, SUPPLIES, Written, then};
 
 impl PathSpec {
     pub(super) fn without_distributions(
@@ -65,7 +65,14 @@ impl PathSpec {
             (None, None) if delayed > Span::ZERO => (Span::ZERO, Span::ZERO),
             (None, None) => return Err(keys.missing("rtt", SPAN)),
         };
-        let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back + delayed;
+        let own_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back + delayed;
+        let netem_copies = netem.as_ref().filter(|n| n.duplicates());
+        if let (Some(_), Some(links)) = (netem_copies, keys.values.get(then::KEY)) {
+            return Err(keys.wrong(then::KEY, links, "a path on which netem duplicates nothing"));
+        }
+        let then = keys.then(own_rtt)?;
+        let base_rtt = then.iter().fold(own_rtt, |sum, link| sum + link.own.base_rtt);
+        let whole_rtt = base_rtt + keys.beside;
         let link_rate = supply.mean();
         let policer = keys.bucket("policer", "before")?;
         let least = |bucket: &Option<BucketSpec>| bucket.map_or(Rate(u64::MAX), |b| b.rate());
@@ -74,7 +81,7 @@ impl PathSpec {
         let own_rate = own.as_ref().map_or(Rate(u64::MAX), |(rate, _)| *rate);
         let of_netem = netem_rate.unwrap_or(Rate(u64::MAX));
         let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate).min(of_netem);
-        let bdp = rate.over(base_rtt);
+        let bdp = rate.over(whole_rtt);
         let is_written = keys.values.contains_key("queue");
         let mut queue = if is_written || (limit.is_none() && has_link) {
             keys.queue("queue", bdp, rate)?
@@ -83,7 +90,7 @@ impl PathSpec {
         };
         let second_carrier = keys.second_carrier(&mut queue)?;
         let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
-            Some(rate) => Some((rate, keys.queue("ack_queue", rate.over(base_rtt), rate)?)),
+            Some(rate) => Some((rate, keys.queue("ack_queue", rate.over(whole_rtt), rate)?)),
             None => None,
         };
         if let Some(found) = keys.values.get("ack_queue") {
@@ -159,6 +166,16 @@ impl PathSpec {
         let random_drop =
             keys.take("random_drop", quantity::share_above, "a share and a backlog, as 25%@18MB")?;
         let above = random_drop.map_or(Bytes::MAX, |(_, above)| above);
+        let first = LinkFacts { rate, base_rtt: own_rtt, buffer };
+        let slowest =
+            then.iter().map(|link| link.own).fold(first, |a, b| if b.rate < a.rate { b } else { a });
+        let facts = PathFacts {
+            rate: slowest.rate,
+            base_rtt,
+            bdp: slowest.rate.over(whole_rtt),
+            buffer: slowest.buffer,
+            variable: variable || then.iter().any(|link| link.facts.variable),
+        };
         Ok(Self {
             name,
             about,
@@ -182,12 +199,14 @@ impl PathSpec {
             delay_trace,
             loss_trace,
             random_start,
-            facts: PathFacts { rate, base_rtt, bdp, buffer, variable },
+            facts,
+            own: first,
+            then,
             supply,
             ensemble: None,
             drawn: BTreeMap::new(),
-            least_rate: rate,
-            most_held: bdp + buffer.map_or(Bytes::ZERO, |b| b.min(above)),
+            least_rate: facts.rate,
+            most_held: facts.bdp + facts.buffer.map_or(Bytes::ZERO, |b| b.min(above)),
             fixed,
             ack_jitter_is_set,
             default_jitter: None,
