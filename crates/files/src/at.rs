@@ -131,6 +131,11 @@ impl Dir {
         (here.st_dev, here.st_ino) == (it.st_dev, it.st_ino)
     }
 
+    /// True if this folder is of this user.
+    pub(crate) fn is_own_folder(&self) -> bool {
+        rustix::fs::fstat(&self.0).is_ok_and(|s| s.st_uid == rustix::process::geteuid().as_raw())
+    }
+
     /// True if the file is of this user.
     pub(crate) fn is_own(file: &File) -> bool {
         file.metadata().is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw())

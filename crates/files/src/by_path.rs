@@ -57,6 +57,10 @@ impl Dir {
         self.has(name)
     }
 
+    pub(crate) fn is_own_folder(&self) -> bool {
+        true
+    }
+
     pub(crate) fn is_own(_: &File) -> bool {
         true
     }

@@ -26,12 +26,26 @@ impl Folder {
     /// # Errors
     /// If it cannot be made or opened.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
-        builder.recursive(true).create(path)?;
+        create_folder(path)?;
         Self::open(path)
     }
+}
+
+/// Makes a folder, and those above it if `above`, that nobody else may write to, whatever the umask.
+pub(crate) fn make(path: &Path, above: bool) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.recursive(above).create(path)
+}
+
+/// Makes a folder, with those above it, that nobody else may write to, whatever the umask. One that is there stays
+/// as it is.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    make(path, true)
 }
 
 /// The folder and the name of a path.

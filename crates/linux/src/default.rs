@@ -8,9 +8,9 @@ use crate::error::KernelError;
 use crate::list::{available, control_names};
 use crate::lock::{STATE, StateLock};
 use nix::sched::{CloneFlags, setns};
-use slowstart_files::read_kernel;
+use slowstart_files::{WholeFile, read_kernel};
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, process, thread};
@@ -153,9 +153,12 @@ impl DefaultRecord {
     /// Writes the record; a process that is killed meanwhile leaves the old record or the new one.
     fn write(&self) -> Result<(), KernelError> {
         let path = Self::path(self.namespace);
-        let temporary = Path::new(STATE).join("new-default");
-        fs::write(&temporary, self.text()).map_err(KernelError::path("write", &temporary))?;
-        fs::rename(&temporary, &path).map_err(KernelError::path("write", &path))
+        let write = || {
+            let mut file = WholeFile::create(&path, &Path::new(STATE).join("new-default"))?;
+            file.write_all(self.text().as_bytes())?;
+            file.finish()
+        };
+        write().map_err(KernelError::path("write", &path))
     }
 
     fn remove(&self) -> Result<(), KernelError> {

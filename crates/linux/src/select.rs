@@ -19,6 +19,7 @@ use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use slowstart_files::create_folder;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -193,8 +194,8 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
 /// applies.
 fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<Attached, KernelError> {
     let what = format!("pin {}", dir.display());
-    fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
-    fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
+    create_folder(next).map_err(KernelError::path("create", next))?;
+    create_folder(dir).map_err(KernelError::path("create", dir))?;
     let mut attached = Attached::new(object, PROGRAM, cgroup)?;
     for mut map in object.maps_mut() {
         if map.name() == CHOICE {

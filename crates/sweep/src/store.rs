@@ -24,7 +24,7 @@ use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use slowstart_files::{Folder, Lock, LockError, WholeFile};
+use slowstart_files::{Folder, Lock, LockError, WholeFile, create_folder};
 use slowstart_replay::limits::LONGEST;
 use slowstart_study::columns::{Column, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,7 +255,7 @@ impl Store {
     /// # Errors
     /// If the folder holds anything else, or a store of another version or kind; nothing is changed then.
     pub fn create_of(dir: &Path, holds: Holds) -> Result<Self, StoreError> {
-        named(dir, fs::create_dir_all(dir))?;
+        named(dir, create_folder(dir))?;
         let marker = dir.join(MARKER);
         if !marker.exists() {
             // A process that was killed between these steps left nothing but the temporary file of the
@@ -300,7 +300,7 @@ impl Store {
             }
         }
         for sub in holds.folders() {
-            named(dir, fs::create_dir_all(dir.join(sub)))?;
+            named(dir, create_folder(&dir.join(sub)))?;
         }
         Ok(store)
     }

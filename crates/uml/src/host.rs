@@ -5,7 +5,7 @@ use crate::order::{ANSWER, Answer, ORDER, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use slowstart_files::{MOST_REPORT, read_kernel};
+use slowstart_files::{MOST_REPORT, TemporaryFolder, read_kernel};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::symlink;
@@ -45,9 +45,7 @@ impl Host {
         memory: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<Answer, GuestError> {
-        let folder = tempfile::Builder::new()
-            .prefix("slowstart-guest-")
-            .tempdir()
+        let folder = TemporaryFolder::create("guest")
             .map_err(GuestError::io(format!("make a folder in {}", std::env::temp_dir().display())))?;
         let at = folder.path();
         let what = || format!("write to {}", at.display());
