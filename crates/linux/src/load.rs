@@ -20,6 +20,7 @@ use crate::privileges::must_be_privileged;
 use crate::table::Control;
 use libbpf_rs::{Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 use slowstart::registry::Algorithm;
+use slowstart_files::create_folder;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -184,6 +185,8 @@ fn rename(value: &mut [u8], from: &str, to: &str) {
     }
 }
 
+const ALREADY: &str = "already loaded: unload it first; one that is pinned is replaced with --pin";
+
 /// Loads a startup and registers it until the returned value is dropped or this process ends.
 pub fn load(spec: &Spec) -> Result<Held, KernelError> {
     load_as(spec, spec.name()?)
@@ -197,8 +200,7 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
     let check = Check::new();
     check.must(Verb::Load, &format!("load {name}"))?;
     if available()?.contains(&name) {
-        let why = "already loaded: unload it first; one that is pinned is replaced with --pin";
-        return Err(KernelError::refused(name, why));
+        return Err(KernelError::refused(name, ALREADY));
     }
     let object = prepare(spec, &check, &name, None)?;
     register(object, name)
@@ -214,13 +216,18 @@ fn register(mut object: Object, name: String) -> Result<Held, KernelError> {
         .map(|mut m| m.attach_struct_ops());
     match attached {
         Some(Ok(link)) => Ok(Held { name, object, open, link: Some(link) }),
+        // Another process was faster.
+        Some(Err(e)) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
+            take_log();
+            Err(KernelError::refused(name, ALREADY))
+        }
         Some(Err(e)) => Err(KernelError::bpf(format!("register {name}"))(e)),
         None => Err(KernelError::refused(name, "the object has no control for this kernel")),
     }
 }
 
 fn pin_maps(object: &mut Object, dir: &Path) -> Result<(), KernelError> {
-    fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
+    create_folder(dir).map_err(KernelError::path("create", dir))?;
     for mut map in object.maps_mut() {
         let file = MAPS.iter().find(|(name, _)| map.name() == *name).map(|(_, file)| dir.join(file));
         if let Some(file) = file {

@@ -22,6 +22,23 @@ fn a_control_ends_with_its_holder_and_its_connections_continue() {
 }
 
 #[test]
+fn of_loads_at_once_one_succeeds_and_the_others_say_why() {
+    let Some(_one) = able(&[Verb::Load]) else { return };
+    let begin = std::sync::Barrier::new(4);
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let one = || {
+            begin.wait();
+            load(&spec("search")).map_err(|e| e.to_string())
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+    });
+    let refused: Vec<&String> = all.iter().filter_map(|r| r.as_ref().err()).collect();
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused.iter().all(|e| e.contains("already loaded: unload it first")), "{refused:?}");
+}
+
+#[test]
 fn a_name_is_loaded_once() {
     let Some(_one) = able(&[Verb::Load]) else { return };
     let held = load(&spec("search")).expect("loads");
