@@ -27,6 +27,10 @@ pub struct Sums {
     xy: f64,
 }
 
+/// The largest value of a connection, of a geometric measure its logarithm: a nanosecond and 2^64 of them lie
+/// within.
+const MOST_TERM: f64 = 24.0;
+
 /// A mean, which of a geometric measure is one of logarithms, and the variance of that mean.
 pub(crate) type Mean = (f64, f64);
 
@@ -123,15 +127,25 @@ impl Sums {
         squares / (both.units as f64 - 1.0) * (of(self) + of(other))
     }
 
-    /// True if these may be the sums of units: finite, no negative square, and no more units than
-    /// connections.
+    /// True if these may be the sums of units: finite, with the squares that such sums have, no more units than
+    /// connections, and no value beyond those that a connection can have ([`MOST_TERM`]).
     pub(crate) fn is_plausible(&self) -> bool {
-        let numbers = [self.y, self.x, self.yy, self.xx, self.xy];
-        numbers.iter().all(|v| v.is_finite())
-            && self.yy >= 0.0
-            && self.xx >= self.x
-            && self.x >= self.units as f64
+        // Rounding of sums.
+        let at_most = |a: f64, b: f64| a <= b * (1.0 + 1e-9) + 1e-9;
+        let units = self.units as f64;
+        [self.y, self.x, self.yy, self.xx, self.xy].iter().all(|v| v.is_finite())
             && (self.units == 0) == (self.connections == 0)
+            && self.units <= self.connections
+            && self.x == self.connections as f64
+            && self.xx >= self.x
+            && at_most(self.xx, self.x * self.x)
+            && at_most(self.y.abs(), MOST_TERM * self.x)
+            && at_most(self.xy.abs(), MOST_TERM * self.xx)
+            && at_most(self.yy, MOST_TERM * MOST_TERM * self.xx)
+            // The squares of means are at most the means of squares (Cauchy, Schwarz).
+            && at_most(self.y * self.y, units * self.yy)
+            && at_most(self.x * self.x, units * self.xx)
+            && at_most(self.xy * self.xy, self.xx * self.yy)
     }
 
     /// Returns the arm's mean in the unit of the measure: a geometric mean of seconds or of a ratio, or a
@@ -349,6 +363,29 @@ mod tests {
         let half = sequence::radius(200, 0.05) * (2.0_f64 * 0.25 / 99.0).sqrt();
         assert!((e.high - (1.1 * half.exp() - 1.0)).abs() < 1e-9);
         assert_eq!(effect(Measure::TimeLast, &sums((0..49).map(|i| at(i, 0.0))), &control, 0.05), None);
+    }
+
+    #[test]
+    fn sums_that_no_units_have_are_not_plausible() {
+        let fair = Sums::of_terms((0..200_u64).map(|i| (i / 3, (i as f64 * 0.01).sin() * 20.0)), true);
+        assert!(fair.is_plausible() && Sums::default().is_plausible() && Sums::of_count(9, 4).is_plausible());
+        assert!(sums((0..5000).map(|_| -21.3)).is_plausible(), "all the same");
+        let changes: [fn(&mut Sums); 9] = [
+            |s| s.y = 1e307,
+            |s| s.yy = 1e307,
+            |s| s.y *= 60.0,
+            |s| s.yy /= 2.0,
+            |s| s.xy = s.xx * 30.0,
+            |s| s.xx = s.x * s.x * 2.0,
+            |s| s.x += 1.0,
+            |s| s.connections = s.units - 1,
+            |s| s.yy = f64::NAN,
+        ];
+        for (n, change) in changes.iter().enumerate() {
+            let mut forged = fair.clone();
+            change(&mut forged);
+            assert!(!forged.is_plausible(), "{n}: {forged:?}");
+        }
     }
 
     #[test]
