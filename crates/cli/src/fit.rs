@@ -18,6 +18,7 @@ use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::Source;
 use slowstart_study::scenario;
 use slowstart_study::words::bytes;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The most paths of an ensemble: a list in a path file has at most as many items.
@@ -171,10 +172,23 @@ fn write_traces(out: &Path, fitted: &[Fitted], courses: &[Course]) -> Result<()>
     let name = |i: usize, v: usize| format!("{stem}-{}-{}.down", i + 1, v + 1);
     let names: Vec<Vec<String>> =
         traces.iter().enumerate().map(|(i, t)| (0..t.len()).map(|v| name(i, v)).collect()).collect();
-    for (name, text) in names.iter().flatten().zip(traces.iter().flatten()) {
-        write_new(&out.with_file_name(name), text).context("--trace")?;
+    let mut written = Vec::new();
+    let mut write = || {
+        for (name, text) in names.iter().flatten().zip(traces.iter().flatten()) {
+            let file = out.with_file_name(name);
+            write_new(&file, text).context("--trace")?;
+            written.push(file);
+        }
+        write_new(out, &text::with_traces(&command(), fitted, &names)).context("--out")
+    };
+    let done = write();
+    if done.is_err() {
+        // Traces without the path that names them are of no use.
+        for file in written {
+            let _ = fs::remove_file(file);
+        }
     }
-    write_new(out, &text::with_traces(&command(), fitted, &names)).context("--out")
+    done
 }
 
 /// Reads a file into the results; returns the number of transfers that were left out.

@@ -1,7 +1,7 @@
 //! Standard output and standard error: lines, the progress bar, notes, colour and width.
 
 use crate::printable::{printable_lines, printed};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ColorChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
@@ -116,8 +116,7 @@ pub(crate) fn progress_of(number: u64, what: &str) -> ProgressBar {
 /// Prints lines on standard output, without what a terminal would act on but our own bold text and colour.
 pub(crate) fn print(lines: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", printed(lines, color()))?;
-    Ok(())
+    writeln!(out, "{}", printed(lines, color())).context("standard output")
 }
 
 /// Prints a message on standard error.

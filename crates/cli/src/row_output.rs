@@ -6,9 +6,9 @@ use crate::printable::printed;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
-use slowstart_study::columns::{Column, columns};
+use slowstart_study::columns::{Cell, Column, columns};
 use std::io::{self, Stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which rows a command writes beside its table.
 #[derive(Args, Clone, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct RowArgs {
 pub(crate) struct RowWriter {
     json: bool,
     csv: Option<(Vec<Column>, csv::Writer<Stdout>)>,
-    parquet: Option<parquet::File>,
+    parquet: Option<(PathBuf, parquet::File)>,
 }
 
 impl RowArgs {
@@ -51,7 +51,8 @@ impl RowArgs {
         let parquet = match &self.parquet {
             Some(file) => {
                 refuse_existing(file).context("--parquet")?;
-                Some(parquet::create(file, schema).with_context(|| format!("--parquet {}", file.display()))?)
+                let out = parquet::create(file, schema).with_context(|| parquet_name(file))?;
+                Some((file.clone(), out))
             }
             None => None,
         };
@@ -70,21 +71,33 @@ impl RowWriter {
         }
         let value = serde_json::to_value(row)?;
         if let Some((columns, out)) = &mut self.csv {
-            out.write_record(columns.iter().map(|c| printed(&c.cell(&value).text(), false).into_owned()))
-                .map_err(broken)?;
+            out.write_record(columns.iter().map(|c| csv_cell(&c.cell(&value)))).map_err(broken)?;
             // A reader of a pipe sees each row when it is there, as with --json.
             out.flush()?;
         }
-        if let Some(file) = &mut self.parquet {
-            parquet::write(file, &value)?;
+        if let Some((name, file)) = &mut self.parquet {
+            parquet::write(file, &value).with_context(|| parquet_name(name))?;
         }
         Ok(())
     }
 
     /// Completes the outputs.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        self.parquet.take().map_or(Ok(()), parquet::finish)
+        let Some((name, file)) = self.parquet.take() else { return Ok(()) };
+        parquet::finish(file).with_context(|| parquet_name(&name))
     }
+}
+
+fn parquet_name(file: &Path) -> String {
+    format!("--parquet {}", file.display())
+}
+
+/// A cell of CSV. Where a spreadsheet would compute a text, an apostrophe before it has it shown.
+pub(crate) fn csv_cell(cell: &Cell) -> String {
+    let text = printed(&cell.text(), false).into_owned();
+    let computed =
+        matches!(cell, Cell::Text(t) if t.len() > 1 && t.starts_with(['=', '+', '-', '@', '\t', '\r']));
+    if computed { format!("'{text}") } else { text }
 }
 
 /// An error of writing as one of input and output, so that a closed pipe is known.

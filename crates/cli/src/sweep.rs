@@ -4,8 +4,8 @@ use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::{refuse_existing, write_new};
 use crate::interrupt::Interrupted;
 use crate::output::{self, note, print};
-use crate::printable::{printable, printed};
-use crate::row_output::RowArgs;
+use crate::printable::printable;
+use crate::row_output::{RowArgs, csv_cell};
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -271,7 +271,7 @@ impl QueryArgs {
             let mut out = csv::Writer::from_writer(io::stdout());
             out.write_record(answer.columns.iter().map(|c| &c.name))?;
             for row in &answer.rows {
-                out.write_record(row.iter().map(|c| printed(&c.text(), false).into_owned()))?;
+                out.write_record(row.iter().map(csv_cell))?;
             }
             return Ok(out.flush()?);
         }

@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{lchown, symlink};
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -261,4 +262,84 @@ fn escapes_of_a_terminal_in_names_are_printed_as_text() {
         let acts = |c: char| c.is_control() && c != '\n' && c != '\t' && c != '\r';
         assert_eq!(said.find(acts), None, "{more:?}: {said:?}");
     }
+}
+
+#[test]
+fn a_disk_that_is_full_is_named_with_its_file() {
+    let dir = folder("disk");
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/download.pcapng.gz");
+    // The signal of a file that is too large is ignored, so that it is an error as of a full disk.
+    let limited = |args: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 1; exec {} {args}", env!("CARGO_BIN_EXE_slowstart"));
+        let out = Command::new("sh").args(["-c", &script]).current_dir(&dir).output().expect("sh");
+        (out.status.code(), text(&out.stderr))
+    };
+    let capture = capture.display();
+    for (args, file) in [
+        (format!("replay {capture} --no-fork -q --out o"), "o/samples.jsonl: "),
+        (format!("compare '{PATH}' --startup search --size 200kB --runs 3 --out c"), "c/results.jsonl: "),
+        (format!("fit {capture} --trace --out x.toml"), "x-1-1.down: "),
+        ("man pages".to_string(), "pages/slowstart"),
+        (format!("compare '{PATH}' --startup search --size 20kB --runs 1 >/dev/full"), "standard output: "),
+    ] {
+        let (code, said) = limited(&args);
+        assert!(code == Some(2) && said.contains(file), "{args}: {code:?}, {said}");
+    }
+    #[cfg(feature = "sweep")]
+    {
+        let (code, said) =
+            limited(&format!("compare '{PATH}' --startup search --size 20kB --runs 1 --parquet t"));
+        assert!(code == Some(2) && said.contains("--parquet t: "), "{code:?}, {said}");
+        assert!(!dir.join("t").exists());
+    }
+}
+
+#[test]
+fn nothing_is_writable_by_others_without_a_umask() {
+    let dir = folder("umask");
+    fs::write(dir.join("sweep.toml"), SWEEP).expect("writable");
+    let command = env!("CARGO_BIN_EXE_slowstart");
+    let mut script =
+        format!("umask 0; {command} -q compare '{PATH}' --startup search --size 20kB --runs 1 --out c");
+    if cfg!(feature = "sweep") {
+        script += &format!(" && {command} -q sweep sweep.toml --out s");
+    }
+    script += &format!(" && {command} man pages");
+    let out = Command::new("sh").args(["-c", &script]).current_dir(&dir).output().expect("sh");
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let found = Command::new("find").args(["c", "pages", "s", "-perm", "/022"]).current_dir(&dir).output();
+    assert_eq!(text(&found.expect("findutils").stdout), "");
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_named_and_the_others_are_read() {
+    let dir = folder("unreadable");
+    let all = dir.join("all");
+    fs::create_dir_all(all.join("closed")).expect("writable");
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/download.pcapng.gz");
+    fs::copy(capture, all.join("a.pcapng.gz")).expect("writable");
+    let mut command = slowstart();
+    let command = command.args(["replay", "--no-fork", "--json"]).arg(&all);
+    fs::set_permissions(all.join("closed"), fs::Permissions::from_mode(0)).expect("ours");
+    if fs::read_dir(all.join("closed")).is_ok() {
+        // Root reads everything. Nobody may read what everybody may, if the folders above permit it.
+        command.uid(65_534).gid(65_534);
+        let test = Command::new("test").arg("-r").arg(all.join("a.pcapng.gz")).uid(65_534).status();
+        if !test.is_ok_and(|s| s.success()) {
+            println!("skipped: a folder that cannot be read (the checkout is root's alone)");
+            return;
+        }
+    }
+    let out = command.output().expect("it runs");
+    let said = text(&out.stderr);
+    assert!(said.contains("closed: ") && said.contains("1 of 2 files could not be read"), "{said}");
+    assert_eq!((out.status.code(), text(&out.stdout).lines().count()), (Some(2), 1), "{said}");
+}
+
+#[test]
+fn cells_of_csv_are_not_computed_by_a_spreadsheet() {
+    let path = "rate=10Mbit rtt=20ms queue=1bdp name==HYPERLINK(1)";
+    let out = run(&["compare", path, "--startup", "search", "--size", "20kB", "--runs", "1", "--csv"]);
+    let rows = text(&out.stdout);
+    assert!(rows.contains(",'=HYPERLINK(1),") && !rows.contains(",=HYPERLINK"), "{rows}");
 }

@@ -19,7 +19,7 @@ use slowstart_replay::transfer::{self, ExitClass, Fork, Source, Transfer};
 use slowstart_replay::{answer, fit, fork, page};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// More transfers than this are summarised, and more files than this are not named.
@@ -30,7 +30,10 @@ const FACT: usize = 18;
 const DETAILED: usize = 3;
 
 /// A file of JSON lines in the folder of results.
-struct JsonLines(BufWriter<File>);
+struct JsonLines {
+    file: PathBuf,
+    out: BufWriter<File>,
+}
 
 impl JsonLines {
     /// Empties the file or creates it. A symbolic link is replaced, not followed.
@@ -40,12 +43,17 @@ impl JsonLines {
         if fs::symlink_metadata(&file).is_ok() {
             fs::remove_file(&file).with_context(named)?;
         }
-        Ok(Self(BufWriter::new(slowstart_files::create_new(&file).with_context(named)?)))
+        let out = BufWriter::new(slowstart_files::create_new(&file).with_context(named)?);
+        Ok(Self { file, out })
     }
 
     fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {
-        serde_json::to_writer(&mut self.0, line)?;
-        Ok(self.0.write_all(b"\n")?)
+        let written = serde_json::to_writer(&mut self.out, line).map_err(io::Error::from);
+        written.and_then(|()| self.out.write_all(b"\n")).with_context(|| self.file.display().to_string())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush().with_context(|| self.file.display().to_string())
     }
 }
 
@@ -218,8 +226,8 @@ impl<'a> Results<'a> {
         // In the order of the file.
         self.first.sort_by(|a, b| (&a.file, a.connection).cmp(&(&b.file, b.connection)));
         let Some(out) = &mut self.out else { return Ok(()) };
-        out.rows.0.flush()?;
-        out.samples.0.flush()?;
+        out.rows.flush()?;
+        out.samples.flush()?;
         for (i, t) in self.largest.iter().enumerate() {
             let Some(findings) = &t.findings else { continue };
             let name = if i == 0 { "report.html".to_string() } else { format!("report-{}.html", i + 1) };

@@ -39,6 +39,14 @@ pub enum PathError {
         /// What was expected.
         expected: String,
     },
+    /// The path to a proxy that is wrong.
+    #[error("{source_name}: proxy: {why}")]
+    Proxy {
+        /// The file, or "path" if the path was given in line.
+        source_name: String,
+        /// What is wrong with it.
+        why: Box<PathError>,
+    },
     /// A missing key that others need.
     #[error("{source_name}: {key}: found nothing, expected {expected}")]
     Missing {

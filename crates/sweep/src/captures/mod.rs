@@ -97,12 +97,12 @@ impl Captures {
             let changed = about.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
             let mut hash = Sha256::new();
             for part in [
-                path.to_string_lossy().as_ref(),
-                &about.map_or(0, |m| m.len()).to_string(),
-                &changed.map_or(0, |t| t.as_nanos()).to_string(),
-                settings,
-                TRANSFER_SCHEMA,
-                &version,
+                path.as_os_str().as_encoded_bytes(),
+                about.map_or(0, |m| m.len()).to_string().as_bytes(),
+                changed.map_or(0, |t| t.as_nanos()).to_string().as_bytes(),
+                settings.as_bytes(),
+                TRANSFER_SCHEMA.as_bytes(),
+                version.as_bytes(),
             ] {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
@@ -384,4 +384,19 @@ fn records_of(file: &Path) -> Result<Vec<FileRecord>, StoreError> {
 /// If the folder holds anything else, or a store of another version or of sweeps; nothing is changed then.
 pub fn create(dir: &Path) -> Result<Store, StoreError> {
     Store::create_of(dir, Holds::Captures)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn names_that_are_no_text_have_keys_of_their_own() {
+        let named = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let files = [named(b"/nonexistent/a\xfe"), named(b"/nonexistent/a\xff")];
+        let all = Captures::new(&files, &[], &Options::default());
+        assert_ne!(all.files[0].key, all.files[1].key);
+    }
 }

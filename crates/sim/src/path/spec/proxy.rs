@@ -41,7 +41,8 @@ impl Keys {
             }
             return Ok(None);
         };
-        let leg = PathSpec::load_from(&text, &self.files)?;
+        let leg = PathSpec::load_from(&text, &self.files)
+            .map_err(|why| PathError::Proxy { source_name: self.source.clone(), why: Box::new(why) })?;
         if leg.proxy.is_some() {
             return Err(self.wrong("proxy", &text, LEG));
         }

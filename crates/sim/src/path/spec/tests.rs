@@ -211,6 +211,17 @@ fn every_mistake_is_named() {
 }
 
 #[test]
+fn an_error_in_the_path_of_a_proxy_names_the_file_and_its_key() {
+    let folder = std::env::temp_dir().join(format!("slowstart-leg-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    let file = folder.join("proxied.toml");
+    fs::write(&file, "rate = \"10Mbit\"\nrtt = \"20ms\"\nproxy = \"rate=1 rtt=5ms\"\n").expect("a file");
+    let found = error(&file.display().to_string());
+    assert!(found.starts_with(&format!("{}: proxy: path: rate: found \"1\"", file.display())), "{found}");
+    fs::remove_dir_all(&folder).expect("to be removed");
+}
+
+#[test]
 fn a_link_without_a_rate_is_refused() {
     let folder = std::env::temp_dir().join(format!("slowstart-slow-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a temporary folder");
