@@ -8,7 +8,6 @@ use crate::table::Table;
 use crate::watch::watched;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use serde::Serialize;
 use slowstart_files::{MOST_TEXT, read_text};
 use slowstart_league::game::{self, GAME_SCHEMA};
@@ -19,7 +18,7 @@ use slowstart_study::diff::{self, Line};
 use slowstart_study::engines::{EngineError, Watched};
 use slowstart_study::explain::{Told, fixed};
 use slowstart_study::record::Row;
-use slowstart_study::run::Job;
+use slowstart_study::run::{Job, in_order};
 use slowstart_study::scenario::StudyText;
 use slowstart_suite::run::Settings;
 use slowstart_suite::{Suite, report};
@@ -68,7 +67,9 @@ pub(crate) fn league(
         if engine.is_real_clock() {
             games.iter().map(play).collect::<Result<Vec<_>, _>>()
         } else {
-            games.par_iter().with_max_len(1).map(play).collect()
+            let mut rows = Vec::with_capacity(games.len());
+            in_order(&games, |game| play(&game), |row| row.map(|row| rows.push(row)))?;
+            Ok(rows)
         }
     });
     if let Some(raised) = classes.raised() {

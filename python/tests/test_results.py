@@ -178,10 +178,18 @@ def test_ctrl_c_ends_a_call(call):
 FORKS = """
 import os, signal, slowstart
 path, capture, folder = {path!r}, {capture!r}, {folder!r}
+study = os.path.join(folder, "study.toml")
+open(study, "w").write('path = "rate=5Mbit rtt=20ms"\\nstartups = ["standard"]\\nsize = "50kB"\\nruns = 2\\n')
 sweep = 'path = "rate=5Mbit rtt=20ms"\\nstartups = ["standard"]\\nsize = "50kB"\\n[axes]\\nrtt = "20,40,60ms"\\n'
 def all(name):
-    rows = slowstart.compare(path, startups=["search", "standard"], runs=2, size="200kB").rows.to_dict()
-    return rows, slowstart.sweep(sweep, os.path.join(folder, name)), slowstart.replay(capture).to_dict()
+    of = dict(startups=["search", "standard"], runs=2, size="200kB")
+    compared = slowstart.compare(path, **of)
+    return [
+        compared.rows.to_dict(), slowstart.sweep(sweep, os.path.join(folder, name)), slowstart.replay(capture).to_dict(),
+        slowstart.league(["search", "standard"], runs=2).to_dict(), slowstart.diff(compared, compared).to_dict(),
+        slowstart.suite(["search"], scenarios=["bloated-dsl"], runs=1).entries.to_dict(),
+        slowstart.explain(path, "search"), slowstart.fit(capture).to_dict(), slowstart.run(study).rows.to_dict(),
+    ]
 before = all("parent")
 child = os.fork()
 if child == 0:
