@@ -171,11 +171,12 @@ fn log(rows: u64, jump: u64) -> String {
 #[test]
 fn an_error_of_writing_leaves_no_trace_without_its_path() {
     let dir = folder("fit-half");
-    let (log_of, file) = (dir.join("a.csv"), dir.join("path.toml"));
-    std::fs::write(&log_of, log(400, 5)).expect("written");
+    let (a, b, file) = (dir.join("a.csv"), dir.join("b.csv"), dir.join("path.toml"));
+    std::fs::write(&a, log(400, 0)).expect("written");
+    std::fs::write(&b, log(300, 0)).expect("written");
     std::fs::write(dir.join("path-1-2.down"), "mine").expect("written");
-    let [a, path] = [&log_of, &file].map(|p| p.to_str().expect("text"));
-    let out = slowstart(&["fit", a, "--min-bytes", "100kB", "--trace", "--out", path]);
+    let [a, b, path] = [&a, &b, &file].map(|p| p.to_str().expect("text"));
+    let out = slowstart(&["fit", a, b, "--min-bytes", "100kB", "--trace", "--out", path]);
     let said = text(&out.stderr);
     assert!(out.status.code() == Some(2) && said.contains("path-1-2.down: it exists"), "{said}");
     assert_eq!(std::fs::read(dir.join("path-1-2.down")).expect("there"), b"mine");
