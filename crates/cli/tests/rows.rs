@@ -63,7 +63,7 @@ fn properties(schema: &str) -> BTreeSet<String> {
     schema["properties"].as_object().expect("properties").keys().cloned().collect()
 }
 
-/// Rows with marks, objects of a browser, several connections, drawn values, other flows; samples with internal values; events
+/// Rows with marks, objects of a browser, several connections, drawn values, other flows, several links; samples with internal values; events
 /// with reasons: between them every property of the schemas occurs.
 #[test]
 fn rows_samples_and_events_conform() {
@@ -81,7 +81,7 @@ fn rows_samples_and_events_conform() {
         ],
         &["cable", "--app", "browser", "--duration", "2s"],
         &["cable", "--app", "connections:2", "--size", "500kB"],
-        &["rate=10Mbit rtt=40ms loss=2%", "--size", "500kB"],
+        &["rate=10Mbit rtt=40ms loss=2% then=\"rate=20Mbit rtt=9ms\"", "--size", "500kB"],
     ]
     .into_iter()
     .enumerate()

@@ -184,6 +184,43 @@ fn keys_and_knobs_are_listed() {
 }
 
 #[test]
+fn a_path_is_drawn_link_by_link() {
+    let path = "rate=50Mbit rtt=20ms queue=2bdp then=\"rate=30Mbit rtt=30ms queue=100packets\"";
+    assert_eq!(
+        printed(&["list", path]).lines().collect::<Vec<_>>(),
+        [
+            "sender",
+            "  |  link 1: 50 Mbit/s, 20 ms of RTT, a queue of 625 kB",
+            "  |  link 2: 30 Mbit/s, 30 ms of RTT, a queue of 150 kB; the rate of the path",
+            "receiver",
+            "as a whole: 30 Mbit/s, RTT 50 ms, BDP 188 kB",
+        ]
+    );
+    assert!(printed(&["list", "geo"]).contains("each run draws its values"));
+    let json: serde_json::Value = serde_json::from_str(&printed(&["list", "--json", path])).expect("JSON");
+    assert_eq!(
+        (json["links"][1]["rate_bps"].as_u64(), json["base_rtt_s"].as_f64()),
+        (Some(30_000_000), Some(0.05))
+    );
+    for (args, part) in [
+        (&["list", "rate=50Mbit rtt=20ms then=\"rate=30Mbit\""][..], "rtt"),
+        (&["list", "rate=50Mbit", "rtt=20ms"], "in quotes"),
+        (&["list", "path"], "expected one of startups"),
+        (&["compare", path, "--against", "cubic@1s/3"], "links of this path, which are 1 to 2"),
+        (&["compare", path, "--against", "cubic@1s/2", "--engine", "quic:quinn"], "against"),
+    ] {
+        let out = slowstart(args);
+        assert!(
+            out.status.code() == Some(2) && text(&out.stderr).contains(part),
+            "{args:?}: {}",
+            text(&out.stderr)
+        );
+    }
+    let told = printed(&["explain", path, "hystart", "--against=cubic@-3s/2", "--size", "5MB"]);
+    assert!(told.contains("at link 2 drops") && told.contains("Link 1: 50 Mbit/s"), "{told}");
+}
+
+#[test]
 fn shells_and_man_get_their_files() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(printed(&["completions", shell]).contains("explain"), "{shell}");
