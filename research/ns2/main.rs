@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn recorded_values_name_the_script() {
         let recorded = include_str!("../../scenarios/papers/tsl/load-90.toml");
-        let hash: String = Sha256::digest(SCRIPT).iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let bytes: [u8; 8] = Sha256::digest(SCRIPT)[..8].try_into().expect("eight of 32");
+        let hash = format!("{:016x}", u64::from_be_bytes(bytes));
         assert!(
             recorded.contains(&hash),
             "load-90.toml: expected {hash} in the source of `beside`: measure again"
