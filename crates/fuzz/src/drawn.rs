@@ -42,7 +42,7 @@ const GROUPS: [&[&str]; 34] = [
     &["mark"],
     &["jitter"],
     &["vary", "vary_period"],
-    &["handover", "handover_step", "handover_loss"],
+    &["handover", "handover_step", "handover_loss", "handover_stall"],
     &["loss"],
     &["gemodel"],
     &["fade"],
@@ -146,6 +146,7 @@ pub fn path_value(u: &mut Unstructured<'_>, key: &str) -> Result<Option<String>>
         "aggregate" | "ack_aggregate" => time(u, 50)?,
         "loss" | "ack_loss" | "duplicate" | "ack_duplicate" => share(u, 8)?,
         "gemodel" | "ack_gemodel" => bursts(u)?,
+        "handover_stall" => format!("{}ms", number(u, 1, 9)?),
         "handover_loss" => format!("{},for={}ms", share(u, 60)?, number(u, 1, 9)?),
         "fade" => {
             format!("{},for={}ms,every={}ms", share(u, 60)?, number(u, 1, 400)?, number(u, 1000, 9000)?)

@@ -110,8 +110,10 @@ const WEB_CLIENTS: usize = 6;
 /// How long flows were there before the flow studied.
 const PRESENT: &str = "10s";
 
-/// Built-in paths that came later: the populations stay as they were, so that versions can be compared.
-const LATER: [&str; 6] = ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed", "leo-front", "leo-front-100"];
+/// Built-in paths that came later, and those that others replaced: the populations stay as they were, so that
+/// versions can be compared.
+const LATER: [&str; 6] =
+    ["5g", "5g-55", "geo-recorded", "geo-recorded-fixed", "leo-droptail", "leo-100-droptail"];
 
 /// Cases of a population by default.
 const CASES: u32 = 40;

@@ -13,6 +13,8 @@ use slowstart::units::{Bytes, Instant, Span};
 pub(super) struct OutageSpec {
     /// When the first begins; drawn from the period if it is not given.
     pub(super) at: Option<Span>,
+    /// True if they begin with the hand-overs of the path, whose period is `every`.
+    pub(super) at_handovers: bool,
     lasts: Span,
     /// From the beginning of one to that of the next; only one if it is not given.
     pub(super) every: Option<Span>,
@@ -46,7 +48,14 @@ impl OutageSpec {
         }
         let (lasts, flushes) = (lasts?, flushes?);
         let valid = every.is_none_or(|e| e > lasts) && (at.is_some() || every.is_some());
-        valid.then_some(Self { at, lasts, every, flushes })
+        valid.then_some(Self { at, at_handovers: false, lasts, every, flushes })
+    }
+
+    /// Stalls of this length at each hand-over of this period; what waits goes on afterwards. None unless they
+    /// are shorter than the period.
+    pub(super) fn stalls(lasts: Span, every: Span) -> Option<Self> {
+        let stalls = Self { at: None, at_handovers: true, lasts, every: Some(every), flushes: false };
+        (lasts < every).then_some(stalls)
     }
 }
 
@@ -289,6 +298,24 @@ mod tests {
             let got: Vec<i64> =
                 out.iter().map(|d| d.outcome.map_or(-1, |at| (at.0 / 1_000_000) as i64)).collect();
             assert_eq!(got, arrivals(&outage, &sent), "{queue}");
+        }
+    }
+
+    /// The stall begins when the delay changes: at no other time does a packet wait, and those before and
+    /// after it have unlike delays.
+    #[test]
+    fn a_stall_begins_with_its_handover() {
+        let line = "rate=12Gbit rtt=2us queue=infinite handover=1s handover_step=5ms handover_stall=40ms";
+        for seed in 1..20 {
+            let mut path = PathSpec::load(line, None).expect("valid").build(seed);
+            let mut delay = |t| path.forward.pass(ms(t), &PACKET).expect("no loss").0 / 1_000 - t * 1_000;
+            let delays: Vec<u64> = (0..3_000).map(&mut delay).collect();
+            let waits: Vec<usize> = (0..2_999).filter(|t| delays[t + 1] > delays[*t] + 30_000).collect();
+            assert!(waits.len() >= 2 && waits.windows(2).all(|w| w[1] - w[0] == 1_000), "{seed}: {waits:?}");
+            for at in waits.into_iter().filter(|at| *at > 1 && at + 50 < 3_000) {
+                assert_ne!(delays[at - 1], delays[at + 48], "{seed}: {at}");
+                assert!(delays[at + 48..(at + 900).min(3_000)].windows(2).all(|w| w[0] == w[1]), "{seed}");
+            }
         }
     }
 

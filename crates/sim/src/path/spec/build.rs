@@ -107,8 +107,11 @@ impl PathSpec {
         );
         // Both directions are interrupted at the same times.
         let outage = self.outage.map(|spec| {
-            let first =
-                if spec.at.is_some() { Span::ZERO } else { phase("outage", spec.every.unwrap_or_default()) };
+            let first = match spec.every {
+                Some(period) if spec.at_handovers => Span((period - handover_phase(period)).0 % period.0),
+                Some(period) if spec.at.is_none() => phase("outage", period),
+                _ => Span::ZERO,
+            };
             Outage::new(&spec, first)
         });
         let mut courses = Vec::new();

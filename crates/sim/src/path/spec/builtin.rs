@@ -50,8 +50,8 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "5g-55",
     "geo-recorded",
     "geo-recorded-fixed",
-    "leo-front",
-    "leo-front-100"
+    "leo-droptail",
+    "leo-100-droptail"
 );
 
 impl PathSpec {

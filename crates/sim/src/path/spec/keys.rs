@@ -146,6 +146,11 @@ pub const PATH_KEYS: &[PathKey] = &[
     ),
     key("handover_step", SPAN, "Greatest extra delay after a handover."),
     key(
+        "handover_stall",
+        SPAN,
+        "At each handover neither direction carries anything for this long, and what waits goes on afterwards; with handover.",
+    ),
+    key(
         "delay_trace",
         "a file",
         "Forward delay over time: one value in milliseconds for each 10 ms, or a table with time and delay. The trace repeats.",

@@ -113,6 +113,15 @@ fn every_mistake_is_named() {
             "path: handover: found nothing, expected a length of time such as 40ms",
         ),
         (
+            "rate=5Mbit rtt=40ms handover_stall=40ms",
+            "path: handover: found nothing, expected a length of time such as 40ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms handover=15s handover_step=5ms handover_stall=15s",
+            "path: handover_stall: found \"15s\", expected a path without outage and link=host, and a time shorter than \
+             handover",
+        ),
+        (
             "rate=5Mbit rtt=40ms fade=30%,for=200ms",
             "path: fade: found \"30%,for=200ms\", expected a share, how long a fade lasts and the mean time between fades, \
              such as 30%,for=200ms,every=8s",

@@ -128,7 +128,14 @@ impl PathSpec {
         }
         let fades = keys.take("fade", Fades::parse, Fades::EXPECTED)?;
         let outage_text = keys.values.get("outage").cloned().unwrap_or_default();
-        let outage = keys.take("outage", OutageSpec::parse, OutageSpec::EXPECTED)?;
+        let mut outage = keys.take("outage", OutageSpec::parse, OutageSpec::EXPECTED)?;
+        let stall_text = keys.values.get("handover_stall").cloned().unwrap_or_default();
+        if let Some(stall) = keys.take("handover_stall", quantity::some_span, SPAN)? {
+            let (_, period) = handover.ok_or_else(|| keys.missing("handover", SPAN))?;
+            let stalls = OutageSpec::stalls(stall, period).filter(|_| outage.is_none() && !host);
+            let expected = "a path without outage and link=host, and a time shorter than handover";
+            outage = Some(stalls.ok_or_else(|| keys.wrong("handover_stall", &stall_text, expected))?);
+        }
         if host && outage.is_some() {
             return Err(keys.wrong("outage", &outage_text, "a path without link=host"));
         }
