@@ -95,7 +95,7 @@ void BPF_PROG(ss_release, struct sock *sk)
 	if (c->first)
 		end_startup(c, &f, WHY_NONE);
 #ifdef MEMORY
-	memory_leave(&c->memory, used_memory(&c->s));
+	memory_leave(&c->memory, c->memory.used | used_memory(&c->s));
 #endif
 #ifdef PACES
 	/* The socket option cannot be set here. */
@@ -269,6 +269,9 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 /* Resets the startup, which runs again after a timeout or an idle time. */
 static __always_inline void restart_startup(struct conn *c)
 {
+#ifdef MEMORY
+	c->memory.used |= used_memory(&c->s);
+#endif
 	__builtin_memset(&c->s, 0, sizeof(c->s));
 	c->asked = 1;
 }

@@ -50,6 +50,7 @@ struct remembering {
 	__u32 rtt_us;
 	__u32 lost;		/* there was a loss, a mark or a timeout */
 	__u32 iw;		/* bytes */
+	__u32 used;		/* a startup that begins anew has used the entry */
 };
 
 /* The first `bits` bits of a word in network order. */
@@ -87,7 +88,7 @@ static __always_inline void memory_take(struct sock *sk, struct remembering *r, 
 	struct memory *m;
 
 	memory_key(sk, f, &r->key);
-	r->taken.cwnd = r->lost = 0;
+	r->taken.cwnd = r->lost = r->used = 0;
 	r->lost_before = ((struct tcp_sock *)sk)->lost;
 	r->sacked_before = 0;
 	r->iw = f->cwnd * f->mss;

@@ -265,9 +265,8 @@ registry! {
             reconstructed: true;
     }
     stateful::Stateful {
-        "stateful": default, "Guo & Lee, IEEE Access 2020",
-            "begins at the final rate of an earlier connection, then congestion avoidance",
-            reconstructed: true;
+        "stateful": default, "Guo & Lee, IEEE Access 2020; their scubic_release.c",
+            "begins at the rate of an earlier connection, paced for a round trip, then hystart";
     }
     careful_resume::CarefulResume {
         "careful-resume": default, "RFC 9959",
