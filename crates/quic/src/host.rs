@@ -57,6 +57,10 @@ pub enum Limited {
     /// is in flight; after slow start, while the window has space for more than two packets. An ACK is that
     /// of a limited sender if all its packets are newer than the newest one that was sent otherwise.
     Neqo,
+    /// As [`Limited::Stack`], but the window of such a sender grows to what slow start, or Reno's congestion
+    /// avoidance, makes in a round trip of the most in flight since the last reduction
+    /// (draft-ietf-ccwg-ratelimited-increase).
+    Draft,
 }
 
 /// A packet in flight.
@@ -133,6 +137,10 @@ pub struct Host<C> {
     cwnd_limited: bool,
     /// The newest packet that was sent while the window was in use, by the rule of [`Limited::Neqo`].
     used: Mark,
+    /// The most in flight since the window was last reduced, at first the initial window, and the window when
+    /// the newest packet was sent.
+    max_flight: Bytes,
+    window_before: Bytes,
     /// Which sender counts as limited by its application.
     pub limited: Limited,
     /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed
@@ -189,6 +197,8 @@ impl<C: Controller> Host<C> {
             episode: None,
             cwnd_limited: false,
             used: Mark::default(),
+            max_flight: mss.max(Bytes(1)) * INITIAL_PACKETS,
+            window_before: Bytes::ZERO,
             limited: Limited::default(),
             paces: true,
             slow_start_gain: SLOW_START_GAIN,
@@ -351,6 +361,12 @@ impl<C: Controller> Host<C> {
         self.inflight += bytes;
         self.counters.packets += 1;
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.inflight);
+        let window = self.state().cwnd;
+        if window < self.window_before {
+            self.max_flight = Bytes::ZERO;
+        }
+        self.window_before = window;
+        self.max_flight = self.max_flight.max(self.inflight);
         let sent = Sent {
             mark: Mark::new(self.counters.packets),
             at: self.now,
@@ -470,14 +486,19 @@ impl<C: Controller> Host<C> {
         }
         let cwnd_limited = std::mem::take(&mut self.cwnd_limited);
         let by_application = match self.limited {
-            Limited::Stack => batch.app_limited && !cwnd_limited,
+            Limited::Stack | Limited::Draft => batch.app_limited && !cwnd_limited,
             Limited::Neqo => !batch.used,
         };
+        let flight = self.max_flight;
+        let most = if self.in_slow_start() { flight * 2 } else { flight + self.mss };
+        let most = Some(most).filter(|_| by_application && self.limited == Limited::Draft);
+        let by_application = by_application && most.is_none_or(|most| self.state().cwnd >= most);
         let limit = if by_application { Limit::Application } else { Limit::Window };
         let mut ack = Ack::new(newest, batch.bytes, batch.prior_inflight);
         ack.upto = self.newest.mark;
         ack.rtt = rtt;
         ack.limit = limit;
+        ack.most = most;
         let change = self.control.on_ack(&self.facts(), &ack);
         self.note(change);
     }

@@ -126,6 +126,28 @@ fn by_the_rule_of_neqo_half_a_window_in_flight_is_use() {
     }
 }
 
+/// The example of draft-ietf-ccwg-ratelimited-increase: ten packets, a pause, four packets. The application limits
+/// the sender throughout, and the window grows to twice the ten that were in flight.
+#[test]
+fn by_the_rule_of_the_draft_a_window_is_twice_the_flight() {
+    for (limited, wanted) in [(Limited::Stack, 10), (Limited::Draft, 20)] {
+        let mut h = established("standard", 10);
+        h.limited = limited;
+        let mut upto = 0;
+        for (at, n) in [(100, 10), (200, 4)] {
+            if at > 100 {
+                (upto + 1..=upto + n).for_each(|number| h.on_packet_sent(ms(at), Bytes(MSS), number));
+            }
+            for number in upto + 1..=upto + n {
+                h.on_packet_acked(ms(at + 50), ms(at), number, true);
+                h.on_ack_end(ms(at + 50), Some(number));
+            }
+            upto += n;
+        }
+        assert_eq!(packets(&h), wanted, "{limited:?}");
+    }
+}
+
 /// After slow start, a window of seven packets is in use by the sixth packet of a burst: two more would fill
 /// it.
 #[test]

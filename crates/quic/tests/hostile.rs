@@ -121,7 +121,7 @@ struct Stack {
 
 fn stack() -> impl Strategy<Value = Stack> {
     let names = prop_oneof![Just(Names::Numbers), Just(Names::Times), Just(Names::Records)];
-    let limited = prop_oneof![Just(Limited::Stack), Just(Limited::Neqo)];
+    let limited = prop_oneof![Just(Limited::Stack), Just(Limited::Neqo), Just(Limited::Draft)];
     let remembered = (prop_oneof![size(), 0..10_000_000_u64], extreme(), extreme());
     (
         (names, any::<bool>(), limited, 0..avoidance::REGISTRY.len()),

@@ -10,7 +10,7 @@ mod script;
 use script::{RTT, Script};
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart_sim::tcp::endpoint::State;
-use slowstart_sim::tcp::profile::{AckRule, Profile, RtoRule};
+use slowstart_sim::tcp::profile::{AckRule, Gating, Profile, RtoRule};
 use slowstart_sim::tcp::segment::{FIN, PSH, SYN};
 
 type Verdict = Result<(), String>;
@@ -180,6 +180,35 @@ fn gating(p: Profile) -> Verdict {
     s.wait(RTT);
     s.ack(70, &[]);
     ensure(s.cwnd() > 15, || format!("and after a full one {}", s.cwnd()))
+}
+
+/// The example of draft-ietf-ccwg-ratelimited-increase: ten segments, a pause, four segments, an ACK for each. A
+/// sender without a rule has a window of 24, others of 20.
+#[test]
+fn a_sender_that_does_not_use_its_window() {
+    for (gating, wanted) in [(Gating::Off, 24), (Gating::Linux, 20), (Gating::Draft, 20)] {
+        let mut s = established(plain(Profile { gating, idle_restart: false, ..Profile::LINUX_6_18 }));
+        for (n, upto) in [(10, 10), (4, 14)] {
+            s.write(n);
+            s.wait(RTT);
+            for each in upto + 1 - n..=upto {
+                s.ack(each, &[]);
+            }
+        }
+        assert_eq!(u64::from(s.cwnd()), wanted, "{gating:?}");
+    }
+    // Linux compares with the flight of the last round, the draft with the most since the last reduction, at first
+    // the initial window. An ACK for four segments lets a window of 19 grow to that bound.
+    for (gating, wanted) in [(Gating::Off, 23), (Gating::Linux, 19), (Gating::Draft, 20)] {
+        let mut s = established(plain(Profile { gating, idle_restart: false, ..Profile::LINUX_6_18 }));
+        s.write(9);
+        s.wait(RTT);
+        s.ack(9, &[]);
+        s.write(4);
+        s.wait(RTT);
+        s.ack(13, &[]);
+        assert_eq!(s.cwnd(), wanted, "{gating:?}");
+    }
 }
 
 /// At twice the window per RTT, twenty segments take half an RTT, less the last burst.
@@ -412,7 +441,7 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "limited transmit", check: limited_transmit, off: |p| p.limited_transmit = false },
     Mechanism { name: "undo of a spurious loss", check: undo, off: |p| p.undo = false },
     Mechanism { name: "F-RTO", check: frto, off: |p| p.frto = false },
-    Mechanism { name: "growth only of a used window", check: gating, off: |p| p.gating = false },
+    Mechanism { name: "growth only of a used window", check: gating, off: |p| p.gating = Gating::Off },
     Mechanism { name: "pacing", check: pacing, off: |p| p.pacing = false },
     Mechanism { name: "TSO-sized bursts", check: bursts, off: |p| p.tso = 0 },
     Mechanism { name: "deferred bursts", check: deferral, off: |p| p.tso_defer = false },

@@ -250,7 +250,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
     /// any.
     fn apply(&mut self, f: &Facts, step: Step, earned: Option<&Ack>) -> Change {
         // The common case: growth without a threshold.
-        if let (Window::Grow(by), Some(_), None) = (step.window, earned, self.state.ssthresh)
+        if let (Window::Grow(by), Some(Ack { most: None, .. }), None) =
+            (step.window, earned, self.state.ssthresh)
             && step == Step::grow(by)
         {
             self.state.cwnd += by;
@@ -272,9 +273,13 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let mut rest = Bytes::ZERO;
         match step.window {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
-            Window::Grow(by) if earned.is_some() => rest = self.grow(by),
+            Window::Grow(by) => {
+                if let Some(a) = earned {
+                    rest = self.grow(a.bounded(by, self.state.cwnd));
+                }
+            }
             Window::Set(b) => self.state.cwnd = b.max(f.min_window),
-            Window::Keep | Window::Grow(_) => {}
+            Window::Keep => {}
         }
         let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
@@ -345,7 +350,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
         match self.avoidance.on_ack(&v, ack) {
             Adjust::Keep => {}
-            Adjust::Grow(b) => self.state.cwnd += b,
+            Adjust::Grow(b) => self.state.cwnd += ack.bounded(b, self.state.cwnd),
             Adjust::Restart => {
                 // The avoidance may grow the window of a startup that has not ended.
                 let ended = self.mode != Mode::Startup;

@@ -265,6 +265,10 @@ pub struct Ack {
     pub newest: Sent,
     /// What limited the sender when that packet was sent.
     pub limit: Limit,
+    /// The window beyond which it must not grow for this ACK, in bytes, where the host bounds a sender that
+    /// does not use its window by what it had in flight (draft-ietf-ccwg-ratelimited-increase); `None`: no
+    /// bound. A controller applies it to all growth, and lowers no window for it.
+    pub most: Option<Bytes>,
 }
 
 impl Ack {
@@ -282,6 +286,7 @@ impl Ack {
             rtt: None,
             newest,
             limit: Limit::Window,
+            most: None,
         }
     }
 
@@ -304,6 +309,11 @@ impl Ack {
         let at = Instant(now.0.saturating_sub(rtt.map_or(0, |r| r.0)));
         let newest = Sent { mark: Mark::new(f.delivered.0), at, bytes: len, ..Sent::default() };
         Self { rtt, ..Self::new(newest, len, prior_inflight) }
+    }
+
+    /// Returns `growth` as far as a window of `cwnd` bytes may grow by this ACK.
+    pub fn bounded(&self, growth: Bytes, cwnd: Bytes) -> Bytes {
+        self.most.map_or(growth, |most| growth.min(most - cwnd))
     }
 
     /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss`

@@ -46,7 +46,7 @@ impl Default for Knobs {
 }
 
 /// What each key expects.
-const EXPECTED: &str = "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, limited=stack or neqo, window=BYTES";
+const EXPECTED: &str = "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, limited=stack, neqo or draft, window=BYTES";
 
 impl Knobs {
     /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`; without a name, quinn.
@@ -90,6 +90,7 @@ impl Knobs {
             ("gain", _) => self.gain = value.parse().ok().filter(|n| (1..=10_000).contains(n))?,
             ("limited", "stack") => self.limited = Limited::Stack,
             ("limited", "neqo") => self.limited = Limited::Neqo,
+            ("limited", "draft") => self.limited = Limited::Draft,
             ("window", _) => self.window = value.parse().ok().filter(|n| (1..=1 << 30).contains(n))?,
             _ => return None,
         }
@@ -110,7 +111,8 @@ impl Knobs {
         add(self.discovers_mtu, "mtu=discover");
         add(self.acks != default.acks, &format!("acks={}", self.acks));
         add(self.gain != default.gain, &format!("gain={}", self.gain));
-        add(self.limited != default.limited, "limited=neqo");
+        add(self.limited == Limited::Neqo, "limited=neqo");
+        add(self.limited == Limited::Draft, "limited=draft");
         add(self.window != default.window, &format!("window={}", self.window));
         text
     }

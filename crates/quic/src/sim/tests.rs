@@ -241,7 +241,7 @@ fn knobs_that_are_unknown_are_refused() {
     let (which, knobs) = Knobs::parse("noq,crypto=null,ecn=on,acks=4,mtu=1472,window=5000").unwrap();
     assert_eq!(which, Which::Noq);
     assert_eq!(knobs.label(), ",crypto=null,ecn=on,mtu=1472,acks=4,window=5000");
-    assert!(error("noq,limited=yes").contains("limited=stack or neqo"));
+    assert!(error("noq,limited=yes").contains("limited=stack, neqo or draft"));
     let (_, knobs) = Knobs::parse("noq,limited=neqo").unwrap();
     assert_eq!((knobs.limited, knobs.label().as_str()), (Limited::Neqo, ",limited=neqo"));
     let (_, knobs) = Knobs::parse("noq,mtu=1472,mtu=discover").unwrap();

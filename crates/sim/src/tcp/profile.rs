@@ -16,6 +16,18 @@ pub enum RtoRule {
     Rfc6298,
 }
 
+/// How far the window of a sender grows that does not use it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Gating {
+    /// As if it did.
+    Off,
+    /// Not at all; in slow start while it is less than twice what was in flight (`tcp_is_cwnd_limited`).
+    Linux,
+    /// Up to what slow start, or Reno's congestion avoidance, makes in a round trip of the most in flight since
+    /// the last reduction (draft-ietf-ccwg-ratelimited-increase).
+    Draft,
+}
+
 /// When a receiver acknowledges in-order data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum AckRule {
@@ -68,8 +80,8 @@ pub struct Profile {
     pub iw: u32,
     /// What an ACK earns in slow start.
     pub growth: Growth,
-    /// Growth only for a sender that uses its window (`tcp_is_cwnd_limited`).
-    pub gating: bool,
+    /// How far the window of a sender grows that does not use it.
+    pub gating: Gating,
     /// Pacing of senders whose controller does not set a pace: at twice cwnd/srtt in slow start, 1.2 times
     /// after. Linux does so under the fq qdisc. A controller that sets a pace is paced either way, as by the
     /// internal pacing of Linux (`sk_pacing_status` is `SK_PACING_NEEDED`, which `tcp_bbr` sets).
@@ -167,7 +179,7 @@ impl Profile {
         mss: 1448,
         iw: 10,
         growth: Growth::Bytes,
-        gating: true,
+        gating: Gating::Linux,
         pacing: false,
         tso: 65536,
         tso_defer: true,
@@ -264,7 +276,7 @@ impl Profile {
         name: "ideal",
         about: "the world of the closed forms: unpaced, each packet acknowledged, no receive window",
         growth: Growth::PerAck,
-        gating: false,
+        gating: Gating::Off,
         tso: 0,
         ack: AckRule::Each,
         ack_pushed: false,
@@ -281,7 +293,7 @@ impl Profile {
         about: "ns-3's TcpSocketBase as its examples run it",
         tso: 0,
         echo_rtt: true,
-        gating: false,
+        gating: Gating::Off,
         rack: false,
         tlp: false,
         frto: false,
@@ -378,9 +390,12 @@ impl Profile {
         },
         Knob {
             name: "gating",
-            expects: "on or off",
-            about: "The window grows only if the sender uses it.",
-            set: |p, v| bool::read(v).map(|on| p.gating = on),
+            expects: "one of on, off, draft",
+            about: "The window grows only if the sender uses it: as in Linux, or to the bound of draft-ietf-ccwg-ratelimited-increase.",
+            set: |p, v| {
+                word(v, &[("on", Gating::Linux), ("off", Gating::Off), ("draft", Gating::Draft)])
+                    .map(|g| p.gating = g)
+            },
         },
         Knob {
             name: "pacing",

@@ -93,6 +93,7 @@ impl<C: Controller + Clone> Sender<C> {
             ack.newly_lost = summary.newly_lost;
             ack.rtt = summary.sample;
             ack.limit = limit;
+            ack.most = self.growth_bound();
             let change = self.control.on_ack(&self.facts(now), &ack);
             self.apply_change(now, change);
             if let Some(back) = change.resend {

@@ -226,6 +226,9 @@ pub struct Sender<C> {
     /// The next offset to send when the window was last full.
     window_full_at: u64,
     max_out: u32,
+    /// The most bytes in flight since the window was last reduced, at first the initial window (maxFS of
+    /// draft-ietf-ccwg-ratelimited-increase).
+    max_flight: Bytes,
     /// Duplicate ACKs, in place of SACK blocks, for a stack without SACK.
     duplicates: u32,
     /// The newest RTT sample; [`Span::MAX`] before the first.
@@ -299,6 +302,7 @@ impl<C: Controller + Clone> Sender<C> {
             last_rtt: Span::MAX,
             cwnd_limited: false,
             max_out: 0,
+            max_flight: Bytes::ZERO,
             usage_mark: 0,
             window_full_at: 0,
             limits: Limits::new(),
@@ -456,6 +460,9 @@ impl<C: Controller + Clone> Sender<C> {
     fn sync_state(&mut self) {
         let bytes = self.control.state().cwnd;
         if bytes != self.cwnd_bytes {
+            if bytes < self.cwnd_bytes {
+                self.max_flight = Bytes::ZERO;
+            }
             self.cwnd = bytes.units(self.segment());
             self.cwnd_bytes = bytes;
         }
@@ -559,6 +566,7 @@ impl<C: Controller + Clone> Sender<C> {
     #[cold]
     fn start_controller(&mut self, now: Instant) {
         let Some(hs) = self.handshake.take() else { return };
+        self.max_flight = self.iw;
         let change = self.control.on_established(&self.facts(now), &hs);
         self.apply_change(now, change);
         self.update_pacer();

@@ -1,5 +1,6 @@
 //! Transmission: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
 
+use super::super::profile::Gating;
 use super::super::rack::Lost;
 use super::super::segment::milliseconds;
 use super::limits::Stop;
@@ -29,8 +30,11 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// What limited sending, when an ACK arrives (`tcp_is_cwnd_limited`).
     pub fn growth_limit(&self) -> Limit {
-        if !self.profile.gating || self.cwnd_limited {
+        if self.profile.gating == Gating::Off || self.cwnd_limited {
             return Limit::Window;
+        }
+        if let Some(most) = self.growth_bound() {
+            return if self.control.state().cwnd < most { Limit::Window } else { self.limited_by };
         }
         let s = self.control.state();
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
@@ -39,6 +43,20 @@ impl<C: Controller + Clone> Sender<C> {
             return Limit::Window;
         }
         self.limited_by
+    }
+
+    /// The window to which a sender may grow that does not use it: what slow start, or Reno's congestion
+    /// avoidance, makes in a round trip of the most in flight since the last reduction
+    /// (draft-ietf-ccwg-ratelimited-increase, rule 1). `None` for a sender that uses its window, and without
+    /// the rule.
+    pub(super) fn growth_bound(&self) -> Option<Bytes> {
+        if self.profile.gating != Gating::Draft || self.cwnd_limited {
+            return None;
+        }
+        let s = self.control.state();
+        let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
+        let flight = self.max_flight;
+        Some(if slow_start { flight * 2 } else { flight + self.segment() })
     }
 
     /// Sends what may be sent now.
@@ -133,7 +151,9 @@ impl<C: Controller + Clone> Sender<C> {
             }
         };
         self.update_limit(now, stop);
-        self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
+        let inflight = self.board.inflight();
+        self.counters.peak_inflight = self.counters.peak_inflight.max(inflight.0);
+        self.max_flight = self.max_flight.max(inflight);
         let sends = self.counters.packets > sent_before;
         if sends {
             self.last_sent = now;
