@@ -3,7 +3,7 @@
 //! list.
 
 use crate::avoidance::AnyAvoidance;
-use crate::bbr::v1::Bbr;
+use crate::bbr::v1::{self, Bbr};
 use crate::bbr::v3::{Bbr3, quiche};
 use crate::control::{Change, Composed, Controller, State};
 use crate::param::{ParamError, ParamValue, Parameters};
@@ -19,7 +19,7 @@ pub enum Algorithm {
     /// A startup, which an avoidance follows.
     Startup(AnyStartup),
     /// BBR, version 1: [`crate::bbr::v1`].
-    Bbr,
+    Bbr(v1::Params),
     /// BBR, version 3: [`crate::bbr::v3`].
     Bbr3,
     /// BBR as quiche has it: [`crate::bbr::v3::quiche`].
@@ -75,23 +75,39 @@ pub struct AlgorithmEntry {
     pub algorithm: Algorithm,
 }
 
-/// Controllers that contain their own startup and that no avoidance follows.
-const STANDALONE: [AlgorithmEntry; 2] = [
-    AlgorithmEntry {
+impl AlgorithmEntry {
+    /// True if tables order it behind the others and no verdict recommends it: it needs what most senders lack,
+    /// or is reconstructed, so that its figures are those of our reading.
+    pub fn is_apart(&self) -> bool {
+        self.is_reconstructed || self.algorithm.need().is_some_and(Need::is_rare)
+    }
+}
+
+/// Returns the controllers that contain their own startup and that no avoidance follows.
+fn standalone() -> [AlgorithmEntry; 3] {
+    let bbr = AlgorithmEntry {
         name: "bbr",
         source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
         about: "paces at the measured bandwidth; exits after three rounds of growth below 25 %, then drains",
         is_reconstructed: false,
-        algorithm: Algorithm::Bbr,
-    },
-    AlgorithmEntry {
+        algorithm: Algorithm::Bbr(v1::Params::default()),
+    };
+    let bbr3 = AlgorithmEntry {
         name: "bbr3",
         source: "draft-ietf-ccwg-bbr-06",
         about: "BBR that also exits when a round loses more than 2 % in six ranges; losses limit its probes",
         is_reconstructed: false,
         algorithm: Algorithm::Bbr3,
-    },
-];
+    };
+    let quiche = AlgorithmEntry {
+        name: "bbr2-quiche",
+        source: "Cloudflare quiche gcongestion/bbr2, 2026",
+        about: "bbr3 with the Startup of quiche: exits also by a queue, or when eight events of a round lose more than 1.5 %",
+        is_reconstructed: false,
+        algorithm: Algorithm::Bbr2Quiche(quiche::Params::default()),
+    };
+    [bbr, bbr3, quiche]
+}
 
 /// Returns every algorithm, in the order of listings and results.
 pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
@@ -102,14 +118,7 @@ pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
         is_reconstructed: e.is_reconstructed,
         algorithm: Algorithm::Startup((e.make)()),
     });
-    let quiche = AlgorithmEntry {
-        name: "bbr2-quiche",
-        source: "Cloudflare quiche gcongestion/bbr2, 2026",
-        about: "bbr3 with the Startup of quiche: exits also by a queue, or when eight events of a round lose more than 1.5 %",
-        is_reconstructed: false,
-        algorithm: Algorithm::Bbr2Quiche(quiche::Params::default()),
-    };
-    startups.chain(STANDALONE).chain([quiche])
+    startups.chain(standalone())
 }
 
 /// Returns the algorithm of this name, or `None` if there is none.
@@ -145,6 +154,7 @@ impl Algorithm {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
             Self::Startup(s) => s.set(key, value),
+            Self::Bbr(p) => p.set(key, value),
             Self::Bbr2Quiche(p) => p.set(key, value),
             _ => Err(ParamError::Unknown(&[])),
         }
@@ -154,6 +164,7 @@ impl Algorithm {
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         match self {
             Self::Startup(s) => s.each_param(put),
+            Self::Bbr(p) => p.each(put),
             Self::Bbr2Quiche(p) => p.each(put),
             _ => {}
         }
@@ -175,7 +186,7 @@ impl Algorithm {
                 AnyStartup::JumpStart(_) | AnyStartup::Halfback(_) | AnyStartup::Suss(_) => Some(Need::Pacer),
                 _ => None,
             },
-            Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_) => Some(Need::Pacer),
+            Self::Bbr(_) | Self::Bbr3 | Self::Bbr2Quiche(_) => Some(Need::Pacer),
             #[cfg(feature = "foreign")]
             Self::Foreign(_) | Self::ForeignController(_) => None,
         }
@@ -191,7 +202,7 @@ impl Algorithm {
 
     /// Returns true if it is a complete controller, which no avoidance follows.
     pub fn is_standalone(&self) -> bool {
-        matches!(self, Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_)) || self.is_foreign_controller()
+        matches!(self, Self::Bbr(_) | Self::Bbr3 | Self::Bbr2Quiche(_)) || self.is_foreign_controller()
     }
 
     /// Returns true if it is a controller that a host defines (feature `foreign`).
@@ -208,7 +219,7 @@ impl Algorithm {
     pub fn state_bytes(&self) -> usize {
         match self {
             Self::Startup(s) => s.state_bytes(),
-            Self::Bbr => size_of::<Bbr>(),
+            Self::Bbr(_) => size_of::<Bbr>(),
             Self::Bbr3 | Self::Bbr2Quiche(_) => size_of::<Bbr3>(),
             #[cfg(feature = "foreign")]
             Self::Foreign(f) => size_of_val(f),
@@ -222,7 +233,7 @@ impl Algorithm {
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
-            Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
+            Self::Bbr(p) => AnyController::Bbr(Bbr::with(iw, seed, *p)),
             Self::Bbr3 => AnyController::Bbr3(Bbr3::new(iw, seed)),
             Self::Bbr2Quiche(p) => AnyController::Bbr3(Bbr3::quiche(iw, seed, *p)),
             #[cfg(feature = "foreign")]

@@ -22,8 +22,9 @@ use super::shared::{
     quantum, report_exit,
 };
 use crate::control::{Change, Controller, State};
+use crate::param::params;
 use crate::step::{Detected, Exit};
-use crate::units::{Bytes, Gain, Instant, Rate, Span};
+use crate::units::{Bytes, Fixed, Gain, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
 
 /// 2/ln 2 = 2.885, as `bbr_high_gain` (units of 1/256).
@@ -45,6 +46,15 @@ const AGGREGATION_MOST: Span = Span::millis(100);
 const LOW_RATE: Rate = Rate(1_200_000);
 /// Segments after which the aggregation count is reset (`bbr_ack_epoch_acked_reset_thresh`).
 const AGGREGATION_RESET: u64 = 1 << 20;
+
+params! {
+    /// Parameters of BBR version 1.
+    pub struct Params {
+        /// The growth of the bandwidth without which a round counts to the three that end Startup
+        /// (`bbr_full_bw_thresh`). xquic has 1.1 (`xqc_bbr_fullbw_thresh`, #896).
+        growth: Fixed = Fixed::milli(1250), "a number from 1 to 2", |v| (Fixed::ONE..=2 * Fixed::ONE).contains(&v.0);
+    }
+}
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Mode {
@@ -74,6 +84,7 @@ struct Aggregation {
 /// BBR version 1, startup and avoidance in one; one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Bbr {
+    params: Params,
     state: State,
     mode: Mode,
     pacing: Pacing,
@@ -106,7 +117,13 @@ impl Bbr {
     /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the initial phases
     /// of the cycles.
     pub fn new(iw: Bytes, seed: u64) -> Self {
+        Self::with(iw, seed, Params::default())
+    }
+
+    /// Returns the same with these parameters.
+    pub fn with(iw: Bytes, seed: u64, params: Params) -> Self {
         Self {
+            params,
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
             mode: Mode::Startup,
             pacing: Pacing::default(),
@@ -227,7 +244,8 @@ impl Bbr {
         if self.filled.is_some() || !self.rates.round_start || sample.is_some_and(|s| s.app_limited) {
             return;
         }
-        if self.bandwidth() >= self.full.scale(5, 4) {
+        let growth = self.params.growth.0.unsigned_abs();
+        if self.bandwidth() >= self.full.scale(growth, Fixed::ONE.unsigned_abs()) {
             self.full = self.bandwidth();
             self.flat_rounds = 0;
             return;

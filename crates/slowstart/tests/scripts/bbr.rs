@@ -1,10 +1,10 @@
 //! BBR v1 compared with Linux `tcp_bbr.c`.
 
 use crate::feed::{Feed, MSS, RTT, mbit};
-use slowstart::bbr::v1::Bbr;
+use slowstart::bbr::v1::{Bbr, Params};
 use slowstart::control::Controller;
 use slowstart::step::Exit;
-use slowstart::units::{Bytes, Rate, Span};
+use slowstart::units::{Bytes, Fixed, Rate, Span};
 
 /// Returns `gain` (in 1/256) times the rate, less 1 %.
 fn paced(rate: Rate, gain: u64) -> Rate {
@@ -54,6 +54,23 @@ fn three_rounds_with_less_than_a_quarter_more_fill_the_path() {
     assert_eq!((s.c.phase(), s.exits.len()), ("drain", 0));
     // bbr_drain_gain is 256 * 1000 / 2885 = 88.
     assert_eq!(s.pace(), paced(mbit(12), 88));
+}
+
+/// With xquic's 1.1 a round that grows by a tenth is growth, and one that grows by less counts.
+#[test]
+fn the_growth_that_counts_is_a_parameter() {
+    let xquic = |iw, seed| {
+        let mut params = Params::default();
+        params.growth = Fixed::milli(1100);
+        Bbr::with(iw, seed, params)
+    };
+    let mut s = Feed::new(xquic, 1);
+    for tenth in [80_u64, 88, 97, 107] {
+        s.round(Rate(tenth * 100_000), 100);
+        assert_eq!((s.internal_value("flat_rounds"), s.c.phase()), (0.0, "startup"));
+    }
+    s.rounds(3, Rate(11_000_000), 200);
+    assert_eq!(s.c.phase(), "drain");
 }
 
 #[test]
