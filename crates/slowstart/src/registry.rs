@@ -75,14 +75,6 @@ pub struct AlgorithmEntry {
     pub algorithm: Algorithm,
 }
 
-impl AlgorithmEntry {
-    /// True if tables order it behind the others and no verdict recommends it: it needs what most senders lack,
-    /// or is reconstructed, so that its figures are those of our reading.
-    pub fn is_apart(&self) -> bool {
-        self.is_reconstructed || self.algorithm.need().is_some_and(Need::is_rare)
-    }
-}
-
 /// Returns the controllers that contain their own startup and that no avoidance follows.
 fn standalone() -> [AlgorithmEntry; 3] {
     let bbr = AlgorithmEntry {
