@@ -42,7 +42,7 @@ use picture::{Panel, svg};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_replay::analysis::{Findings, Keep, StartupResult};
 use slowstart_replay::error::InputError;
-use slowstart_replay::fit::course::{Course, course, traces};
+use slowstart_replay::fit::rate_over_time::{Course, course, traces};
 use slowstart_replay::fit::text::{Fitted, toml, with_traces};
 use slowstart_replay::fit::{FittedPath, fit, sampled};
 use slowstart_replay::observer::Candidate;

@@ -2,12 +2,12 @@
 
 use crate::engine::{EngineArg, interrupt_of, interrupt_of_all};
 use crate::folder::folder_name;
-use crate::how::{How, check_finished, ended, print_legend};
 use crate::interrupt::Interrupt;
 use crate::output::{self, print};
 use crate::paths_summary::{self, PathResult};
 use crate::printable::printable;
 use crate::row_output::RowWriter;
+use crate::run_args::{RunArgs, check_finished, ended, print_legend};
 use crate::study_args::StudyArgs;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -58,7 +58,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     engine: EngineArg,
     #[command(flatten)]
-    how: How,
+    how: RunArgs,
 }
 
 /// Run studies from TOML files
@@ -80,7 +80,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     engine: EngineArg,
     #[command(flatten)]
-    how: How,
+    how: RunArgs,
 }
 
 /// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names,

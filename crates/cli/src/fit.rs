@@ -9,7 +9,7 @@ use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use slowstart_replay::analysis::Keep;
-use slowstart_replay::fit::course::{Course, course, traces};
+use slowstart_replay::fit::rate_over_time::{Course, course, traces};
 use slowstart_replay::fit::text::{self, Fitted};
 use slowstart_replay::fit::{FIT_SCHEMA, Row, SCHEMA, fit, sampled};
 use slowstart_replay::folder::expand;

@@ -2,11 +2,11 @@
 
 use crate::engine::{EngineArg, interrupt_of};
 use crate::folder::Folder;
-use crate::how::{check_finished, print_legend};
 use crate::interrupt::{Interrupt, Signal};
 use crate::output::{self, command, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
+use crate::run_args::{check_finished, print_legend};
 use crate::study_args::startups;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, anyhow, bail};
@@ -81,7 +81,7 @@ pub(crate) struct League {
     #[arg(long, value_name = "STARTUP")]
     baseline: Option<String>,
     /// Ignore differences below this many percent
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::run_args::margin)]
     margin: f64,
     /// Compare case by case with the rows in this file, which `--json` printed before
     #[arg(long, value_name = "FILE")]

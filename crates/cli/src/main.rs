@@ -9,14 +9,12 @@ mod compare;
 mod comparison;
 mod condensed;
 mod diff;
-mod drawn;
 #[cfg(feature = "kernel")]
 mod emulate;
 mod engine;
 mod explain;
 mod fit;
 mod folder;
-mod how;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -37,6 +35,8 @@ mod prometheus;
 mod replay;
 mod reproduce;
 mod row_output;
+mod run_args;
+mod sampled_runs;
 mod shell;
 #[cfg(feature = "kernel")]
 mod signals;

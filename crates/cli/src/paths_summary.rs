@@ -2,8 +2,8 @@
 
 use crate::columns::{HARM_LEFT_OUT, never, notes, tone, unsure};
 use crate::comparison::View;
-use crate::how::has_no_harm;
 use crate::printable::printable;
+use crate::run_args::has_no_harm;
 use crate::table::{Align, Cell, Table, Tone};
 use slowstart_study::decision::{Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role};
 use slowstart_study::record::Row;

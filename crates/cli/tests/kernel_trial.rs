@@ -14,7 +14,7 @@ use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use serde_json::Value;
 use slowstart_linux::Verb;
-use slowstart_trial::written::{CONNECTION_SCHEMA, RESULT_SCHEMA};
+use slowstart_trial::output::{CONNECTION_SCHEMA, RESULT_SCHEMA};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
 use std::fs;

@@ -7,7 +7,7 @@ mod conform;
 use conform::conform;
 use serde_json::Value;
 use slowstart_sim::random::Stream;
-use slowstart_trial::written::POOLED_SCHEMA;
+use slowstart_trial::output::POOLED_SCHEMA;
 use slowstart_trial::{Arm, Guard, Measure, Outcome, Plan, Stratify, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};

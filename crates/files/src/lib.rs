@@ -16,14 +16,14 @@ mod at;
 #[cfg(not(unix))]
 #[path = "by_path.rs"]
 mod at;
+mod atomic;
 mod folder;
 mod lock;
 mod read;
 mod temporary;
-mod whole;
 
+pub use atomic::WholeFile;
 pub use folder::{Folder, append, create_folder, create_new, open};
 pub use lock::{Lock, LockError};
 pub use read::{MOST_REPORT, MOST_TEXT, head, line, read, read_from, read_kernel, read_text};
 pub use temporary::TemporaryFolder;
-pub use whole::WholeFile;

@@ -5,7 +5,7 @@
 //! The tests run those inputs alone, which needs nothing but Rust. An input that made a target fail is kept
 //! in the corpus.
 
-pub mod drawn;
+pub mod random_study;
 
 use std::io::{Cursor, Write as _};
 
@@ -71,12 +71,12 @@ pub fn paths(data: &[u8]) -> bool {
 /// most six others.
 pub const MOST_EVENTS: u64 = 20_000_000;
 
-/// A study drawn from the bytes ([`drawn`]). A valid one is run.
+/// A study drawn from the bytes ([`random_study`]). A valid one is run.
 ///
 /// # Panics
 /// If the run takes more than [`MOST_EVENTS`].
 pub fn runs(data: &[u8]) -> bool {
-    let Ok(text) = drawn::study(&mut Unstructured::new(data)) else { return false };
+    let Ok(text) = random_study::study(&mut Unstructured::new(data)) else { return false };
     let study = match Study::check(&text, None) {
         Ok(study) => study,
         Err(e) => {

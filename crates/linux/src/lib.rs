@@ -8,9 +8,9 @@
 //! returns an error that says so where it is missing.
 
 mod attach;
-mod beside;
 mod bpf_log;
 mod bulk;
+mod bulk_flow;
 mod check;
 mod clock;
 mod control_events;
@@ -35,7 +35,7 @@ mod study;
 mod table;
 mod trial;
 
-pub use beside::Beside;
+pub use bulk_flow::Beside;
 pub use check::{Check, Finding, Verb, Verdict};
 pub use control_events::{ControlEvents, watch_controls};
 pub use default::{

@@ -8,7 +8,7 @@
 
 use crate::analysis::{EPOCH, Findings, StartupResult, facts};
 use crate::fit::FittedPath;
-use crate::fit::course::course;
+use crate::fit::rate_over_time::course;
 use crate::observer::{Candidate, SavedState, TimedEvent};
 use crate::packets::SentData;
 use serde::{Deserialize, Serialize};

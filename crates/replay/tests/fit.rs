@@ -2,7 +2,7 @@
 
 use crate::common::{run, run_with};
 use slowstart_replay::analysis::{Findings, Keep};
-use slowstart_replay::fit::course::{course, traces};
+use slowstart_replay::fit::rate_over_time::{course, traces};
 use slowstart_replay::fit::{Estimate, FittedPath, fit};
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, read};

@@ -8,13 +8,13 @@
 //! [`write()`] makes JSON lines, which `docs/reference/vectors.md` describes field by field.
 
 mod case;
-mod drawn;
 mod line;
 mod play;
+mod random_cases;
 
 use case::{CASES, Case};
-use drawn::{Drawn, SEEDS};
 use play::Play;
+use random_cases::{Drawn, SEEDS};
 use serde_json::json;
 use slowstart::control::Controller;
 use slowstart::registry::Algorithm;

@@ -3,9 +3,9 @@
 //! error that names what differs.
 
 use crate::outcome::{Exit, Outcome, Stratify};
+use crate::output::{Gap, TrialCounts};
 use crate::plan::Plan;
 use crate::statistics::PlannedTrial;
-use crate::written::{Gap, TrialCounts};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 use thiserror::Error;
@@ -332,8 +332,8 @@ pub fn read_rows(
 mod tests {
     use super::*;
     use crate::outcome::Measure;
+    use crate::output::ConnectionRow;
     use crate::plan::Arm;
-    use crate::written::ConnectionRow;
 
     const REASONS: &[&str] = &["loss", "rate-flat"];
 

@@ -11,7 +11,7 @@
 //! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
 //!   [`pool_page`]: the same as a page
 //! - [`kept`]: what a trial keeps in its folder to go on there after a restart
-//! - [`written`]: the rows and the result of a trial as JSON
+//! - [`output`]: the rows and the result of a trial as JSON
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures
 //! outcomes. The same functions run on simulated populations whose truth is known (`tests/populations.rs`),
@@ -24,18 +24,18 @@ pub mod guard;
 pub mod kept;
 mod lacking;
 pub mod outcome;
+pub mod output;
 pub mod page;
 pub mod plan;
 pub mod pool;
 pub mod pool_page;
 pub mod quantile;
 pub mod statistics;
-pub mod written;
 
 pub use analysis::{Analysis, ArmSummary, Comparison, Trial};
 pub use guard::Guard;
 pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
+pub use output::{ConnectionRow, Gap, TrialCounts, TrialResult, TrialServer};
 pub use plan::{Arm, Plan, PlanError, Share};
 pub use pool::{Pooled, Server, pool};
 pub use statistics::Statistics;
-pub use written::{ConnectionRow, Gap, TrialCounts, TrialResult, TrialServer};

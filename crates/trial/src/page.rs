@@ -3,8 +3,8 @@
 use crate::analysis::{Analysis, ArmSummary, Comparison};
 use crate::estimate::Effect;
 use crate::outcome::Measure;
+use crate::output::{Gap, TrialServer};
 use crate::quantile::Quantile;
-use crate::written::{Gap, TrialServer};
 use maud::{Markup, html};
 use slowstart_report::{Script, document};
 

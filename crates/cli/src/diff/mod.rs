@@ -37,7 +37,7 @@ pub(crate) struct Diff {
     #[arg(value_name = "B")]
     b: PathBuf,
     /// Ignore differences below this many percent
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::run_args::margin)]
     margin: f64,
     /// Status 1 for any difference: what is better, and what is only in B, too
     #[arg(long)]

@@ -2,12 +2,12 @@
 
 use super::population::Population;
 use super::{Replay, tables};
-use crate::drawn::playground;
 use crate::folder::Folder;
 use crate::output::command;
 use crate::output::{note, print, width, wrap};
 use crate::printable::printable;
 use crate::row_output::RowWriter;
+use crate::sampled_runs::playground;
 use crate::table::Table;
 use anyhow::{Context, Result};
 use serde::Serialize;

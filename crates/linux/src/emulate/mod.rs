@@ -9,17 +9,17 @@
 mod cgroup;
 mod forwarder;
 mod lateness;
+mod link_view;
 mod namespaces;
 mod report;
-mod seen;
 mod tun;
 mod unprivileged;
 
 pub use cgroup::Cgroup;
 pub use lateness::{Lateness, MAX_LATENESS};
+pub use link_view::{Seen, seen};
 pub use namespaces::remove_stale_namespaces;
 pub use report::{DirectionStats, INVALID, PacketRecord, Report};
-pub use seen::{Seen, seen};
 pub use slowstart_sim::path::wire::tcp_flow;
 pub use unprivileged::{Way, enter_user_namespace, way};
 

@@ -4,12 +4,12 @@
 //! and [`text`] write the path as the simulator reads it.
 
 mod base;
-pub mod course;
 mod flow;
 mod jitter;
 mod policer;
 mod queue;
 mod rate;
+pub mod rate_over_time;
 pub mod sampled;
 mod slots;
 pub mod text;
@@ -191,7 +191,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         notes.push("waves of delay look the same as a varying rate".to_string());
     }
     // Where a rate changes much, the longest waits are those while it is low: the busy time is of one rate.
-    let changes = if busy.full { course::changes(&flow, slot) } else { None };
+    let changes = if busy.full { rate_over_time::changes(&flow, slot) } else { None };
     let varies = rate_vary.as_ref().map(|v| v.share.value).or(changes).unwrap_or_default();
     // The phase of the wave is that of a moment within a slot.
     let unsure = wave.as_ref().map_or(0.0, |w| {

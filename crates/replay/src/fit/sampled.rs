@@ -8,7 +8,7 @@
 //! What an ACK acknowledges left the link a base RTT before it came, and what a receiver counts half of one:
 //! the link is next to the sender.
 
-use super::course::{Course, LEAST, LONGEST, Step};
+use super::rate_over_time::{Course, LEAST, LONGEST, Step};
 use super::{Estimate, FittedPath, Vary};
 use crate::samples::{Sample, Series};
 use slowstart::units::{Instant, Span};

@@ -6,9 +6,9 @@
 mod build;
 mod builtin;
 mod chain;
-mod drawn;
 mod keys;
 mod proxy;
+mod random_values;
 mod supply;
 mod tbf;
 #[cfg(test)]
@@ -41,11 +41,11 @@ use crate::suggest::did_you_mean;
 pub use builtin::Builtin;
 use builtin::TEXTS;
 use chain::{BucketSpec, QueueSpec};
-use drawn::Ensemble;
 use keys::Keys;
 pub(super) use keys::{PACKET, QUEUE};
 pub use keys::{PATH_KEYS, PathKey};
 pub use proxy::ProxySpec;
+use random_values::Ensemble;
 use supply::Supply;
 pub(super) use supply::UNLIMITED;
 pub use then::LinkFacts;

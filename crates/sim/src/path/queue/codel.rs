@@ -8,7 +8,7 @@
 use slowstart::units::{Instant, Span};
 
 use super::store::Fifo;
-use super::words::{Grammar, MTU, Words, Wrong, short_span, wrong};
+use super::tc_syntax::{Grammar, MTU, Words, Wrong, short_span, wrong};
 use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;

@@ -3,7 +3,7 @@
 use slowstart::units::Instant;
 
 use super::store::Fifo;
-use super::words::Grammar;
+use super::tc_syntax::Grammar;
 use super::{Departure, FULL, HEADER, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;

@@ -7,7 +7,7 @@
 use slowstart::units::{Fixed, Instant, Span};
 
 use super::store::Fifo;
-use super::words::{Grammar, MTU, Words, Wrong, at_least_a_tenth, short_span};
+use super::tc_syntax::{Grammar, MTU, Words, Wrong, at_least_a_tenth, short_span};
 use super::{Departure, FULL, FULL_MEMORY, Kind, Packet, Queueing, Settings};
 use crate::path::{Cause, quantity};
 use crate::random::Stream;

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use slowstart::units::{Instant, Span};
 
 use super::store::{List, Pool};
-use super::turns::Turns;
-use super::words::{Grammar, MTU};
+use super::flow_lists::Turns;
+use super::tc_syntax::{Grammar, MTU};
 use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;

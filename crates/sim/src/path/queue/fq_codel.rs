@@ -8,8 +8,8 @@ use slowstart::units::Instant;
 
 use super::codel::{Control, Feed, Law};
 use super::store::{List, Pool};
-use super::turns::Turns;
-use super::words::{Grammar, MTU};
+use super::flow_lists::Turns;
+use super::tc_syntax::{Grammar, MTU};
 use super::{Departure, FULL, FULL_MEMORY, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::{self, Stream};

@@ -4,7 +4,7 @@
 use slowstart::units::Instant;
 
 use super::store::Fifo;
-use super::words::Grammar;
+use super::tc_syntax::Grammar;
 use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;

@@ -5,16 +5,16 @@
 //! our estimate of the kernel's `truesize`. Time and random values are arguments, so that the kernel's own
 //! times can be replayed.
 
+mod flow_lists;
 mod store;
-mod turns;
-mod words;
+mod tc_syntax;
 
 use slowstart::units::{Instant, Span};
 
 use super::{Cause, Dropped, Ecn, PacketInfo};
 use crate::random::Stream;
-use words::Grammar;
-pub(super) use words::{Wrong, wrong};
+use tc_syntax::Grammar;
+pub(super) use tc_syntax::{Wrong, wrong};
 
 /// Bytes of an Ethernet header.
 const HEADER: u32 = 14;

@@ -7,7 +7,7 @@
 use slowstart::units::{Instant, Span};
 
 use super::store::Fifo;
-use super::words::{Grammar, MTU, at_least_a_tenth};
+use super::tc_syntax::{Grammar, MTU, at_least_a_tenth};
 use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;

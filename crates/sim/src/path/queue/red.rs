@@ -7,7 +7,7 @@
 use slowstart::units::{Instant, Rate, Span};
 
 use super::store::Fifo;
-use super::words::{Grammar, Words, Wrong, wrong};
+use super::tc_syntax::{Grammar, Words, Wrong, wrong};
 use super::{Departure, Kind, Packet, Queueing, Settings};
 use crate::path::{Cause, quantity};
 use crate::random::Stream;

@@ -2,12 +2,12 @@
 
 use crate::columns::Column;
 use crate::comparison::{Comparison, Order, View};
-use crate::drawn::{Forms, Traces, WhatDecides, curves, draw, record, shown, write};
 use crate::folder::{Contents, Folder, refuse_existing, write_new};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, note, print, write_error};
 use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
+use crate::sampled_runs::{Forms, Traces, WhatDecides, curves, draw, record, shown, write};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use slowstart_report::study::{self as report, caveats, caveats_in_brief, title};
@@ -26,7 +26,7 @@ use std::time::Instant;
 
 /// How results are shown and kept.
 #[derive(Args)]
-pub(crate) struct How {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
     /// Keep rows, samples, events and a page (report.html) in this folder. If it holds finished runs of the
@@ -127,7 +127,7 @@ pub(crate) struct Finished {
     pub(crate) harm: Option<Vec<Harm>>,
 }
 
-impl How {
+impl RunArgs {
     /// What it asks of an engine.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let asked =
