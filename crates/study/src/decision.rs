@@ -149,7 +149,8 @@ pub struct Standing<'a> {
     /// needs, it gets there wherever each of them does, and its runs show all that those of others do. False for all
     /// if there are fewer than [`FEWEST_PAIRS`] runs.
     pub unbeaten: bool,
-    /// True if nothing beats it either, but its runs do not show what those of another do.
+    /// True if that is not shown: nothing beats it, but its runs do not show what those of another do; or what costs
+    /// less is not shown to be as quick.
     pub maybe_unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
@@ -315,7 +316,13 @@ impl<'a> Decision<'a> {
         let lacking: Vec<bool> = (0..all.len()).map(|i| lacks(i) || i != base && broken[i]).collect();
         let order = Order::new(all.len(), |i, j| !broken[i] && decision.beats(&all[i], &all[j]));
         let able = |i: usize| !lacks(i) && !broken[i];
-        let better = Order::new(all.len(), |i, j| able(i) && able(j) && decision.is_better(&all[i], &all[j]));
+        let is_better = |i: usize, j: usize| able(i) && able(j) && decision.is_better(&all[i], &all[j]);
+        let better = Order::new(all.len(), is_better);
+        let shows_time = |i: usize, j: usize| {
+            let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
+            time.is_some_and(|d| matches!(d.change, Change::Better | Change::Even))
+        };
+        let surely = Order::new(all.len(), |i, j| is_better(i, j) && shows_time(i, j));
         // A transfer that stalls loses little and waits for nobody: that is no merit.
         let stalls = |i: usize, j: usize| {
             let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
@@ -332,13 +339,15 @@ impl<'a> Decision<'a> {
         let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
         for i in order.sorted(base, &lacking, &gains) {
             let Some(summary) = summaries[i].take() else { continue };
-            let unbeaten =
-                able(i) && decides[i] && !left[i] && !(0..lacking.len()).any(|j| better.is_ahead(j, i));
+            let by_none = |of: &Order| {
+                able(i) && decides[i] && !left[i] && !(0..lacking.len()).any(|j| of.is_ahead(j, i))
+            };
+            let unbeaten = by_none(&better) && !hides[i];
             decision.standings.push(Standing {
                 summary,
                 rank: (!broken[i]).then(|| order.rank(i)),
-                unbeaten: unbeaten && !hides[i],
-                maybe_unbeaten: unbeaten && hides[i],
+                unbeaten,
+                maybe_unbeaten: by_none(&surely) && !unbeaten,
                 need: needs[i],
             });
         }
@@ -707,6 +716,20 @@ mod tests {
             d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
         assert_eq!(front, ["fast", "good"]);
         assert_eq!(d.standings.iter().map(|s| s.rank).collect::<Vec<_>>(), [4, 1, 2, 3].map(Some));
+    }
+
+    /// What costs less beats what is as quick; where that is not shown, nothing is said.
+    #[test]
+    fn what_is_not_shown_to_be_as_quick_beats_nothing_for_sure() {
+        let lossy = with(rows("lossy", &[6.0; 10]), |r: &mut Row| r.startup_lost_packets = Some(500));
+        let of = |clean: &[f64; 10]| {
+            let all = [rows("today", &[10.0; 10]), lossy.clone(), rows("clean", clean)].concat();
+            let d = decide(&all, "today");
+            let found = d.standings.iter().find(|s| s.summary.label == "lossy").expect("lossy");
+            (found.unbeaten, found.maybe_unbeaten)
+        };
+        assert_eq!(of(&[6.0; 10]), (false, false));
+        assert_eq!(of(&[5.0, 7.0, 7.2, 7.0, 5.0, 7.1, 5.0, 6.9, 7.0, 5.0]), (false, true));
     }
 
     /// A startup that takes half of what another flow got is beaten by one that takes nothing, if both are as
