@@ -299,12 +299,13 @@ fn nothing_is_writable_by_others_without_a_umask() {
     let dir = folder("umask");
     fs::write(dir.join("sweep.toml"), SWEEP).expect("writable");
     let command = env!("CARGO_BIN_EXE_slowstart");
-    let mut script =
-        format!("umask 0; {command} -q compare '{PATH}' --startup search --size 20kB --runs 1 --out c");
-    if cfg!(feature = "sweep") {
-        script += &format!(" && {command} -q sweep sweep.toml --out s");
-    }
-    script += &format!(" && {command} man pages");
+    let sweep = if cfg!(feature = "sweep") {
+        format!(" && {command} -q sweep sweep.toml --out s")
+    } else {
+        String::new()
+    };
+    let compare = format!("{command} -q compare '{PATH}' --startup search --size 20kB --runs 1 --out c");
+    let script = format!("umask 0; {compare}{sweep} && {command} man pages");
     let out = Command::new("sh").args(["-c", &script]).current_dir(&dir).output().expect("sh");
     assert!(out.status.success(), "{}", text(&out.stderr));
     let found = Command::new("find").args(["c", "pages", "s", "-perm", "/022"]).current_dir(&dir).output();
@@ -320,7 +321,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_others_are_read() {
     fs::copy(capture, all.join("a.pcapng.gz")).expect("writable");
     let mut command = slowstart();
     let command = command.args(["replay", "--no-fork", "--json"]).arg(&all);
-    fs::set_permissions(all.join("closed"), fs::Permissions::from_mode(0)).expect("ours");
+    fs::set_permissions(all.join("closed"), fs::Permissions::from_mode(0o0)).expect("ours");
     if fs::read_dir(all.join("closed")).is_ok() {
         // Root reads everything. Nobody may read what everybody may, if the folders above permit it.
         command.uid(65_534).gid(65_534);

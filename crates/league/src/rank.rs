@@ -288,7 +288,7 @@ mod tests {
             .chain(cases("lossy", 0.7, 0))
             .chain(cases("hidden", 0.7, 0))
             .collect();
-        for r in rows.iter_mut() {
+        for r in &mut rows {
             match (r.startup.as_str(), r.case) {
                 ("lossy", 3) => r.startup_lost = Some(900),
                 ("clean", 7) => r.time_s.values_mut().flatten().for_each(|t| *t *= 1.02),

@@ -195,7 +195,7 @@ fn a_sender_that_does_not_use_its_window() {
                 s.ack(each, &[]);
             }
         }
-        assert_eq!(u64::from(s.cwnd()), wanted, "{gating:?}");
+        assert_eq!(s.cwnd(), wanted, "{gating:?}");
     }
     // Linux compares with the flight of the last round, the draft with the most since the last reduction, at first
     // the initial window. An ACK for four segments lets a window of 19 grow to that bound.

@@ -1,4 +1,4 @@
-//! The effect of one arm against another: the ratio of their means, with an interval of [`crate::sequence`].
+//! The effect of one arm against another: the ratio of their means, with an interval of [`slowstart_study::sequence`].
 //!
 //! A unit of assignment is a connection, or all connections of a client's prefix, which are not independent.
 //! Each unit has the sum of its connections' values and their number; the variance of an arm's mean is that
@@ -136,7 +136,7 @@ impl Sums {
         [self.y, self.x, self.yy, self.xx, self.xy].iter().all(|v| v.is_finite())
             && (self.units == 0) == (self.connections == 0)
             && self.units <= self.connections
-            && self.x == self.connections as f64
+            && self.x.total_cmp(&(self.connections as f64)).is_eq()
             && self.xx >= self.x
             && at_most(self.xx, self.x * self.x)
             && at_most(self.y.abs(), MOST_TERM * self.x)

@@ -5,7 +5,7 @@
 //! is compared with itself only, and servers may differ in clients, kernels and load.
 //!
 //! **Looks.** What a server has told only grows. The units of all servers, in the order in which they became
-//! known to the one who looks, are one sequence of independent units, and its intervals ([`crate::sequence`])
+//! known to the one who looks, are one sequence of independent units, and its intervals ([`slowstart_study::sequence`])
 //! hold at every look whichever server reports when, as long as nobody chooses the time of a report by units
 //! that have not been reported yet.
 //!

@@ -237,7 +237,7 @@ pub fn advise(
     if let Some(why) = why {
         return Ok(Advised { advice: question.without_paths(recorded, size, why), compared: None });
     }
-    let model = Model::new(recorded.largest_paths(), size, stop);
+    let model = Model::new(&recorded.largest_paths(), size, stop);
     let mut names = vec![question.in_use.clone()];
     names.extend(chosen::names().filter(|n| *n != question.contender.startup_name).map(String::from));
     let study = model.study(&names, None, &[])?;

@@ -24,8 +24,8 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(paths: Vec<Fitted>, size: u64, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { toml: text::toml("slowstart advise", &paths), size, runs: paths.len() as u32, stop }
+    pub(super) fn new(paths: &[Fitted], size: u64, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { toml: text::toml("slowstart advise", paths), size, runs: paths.len() as u32, stop }
     }
 
     /// A study of these startups; of the application, if one is named, or of the transfer.

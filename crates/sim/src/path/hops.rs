@@ -91,7 +91,7 @@ struct Passenger {
 /// The links of a direction after the first.
 #[derive(Clone, Debug)]
 pub(super) struct Hops {
-    hops: Vec<Hop>,
+    later: Vec<Hop>,
     flows: Vec<Crossing>,
     /// By the number that their owner has for each.
     packets: Vec<Passenger>,
@@ -113,19 +113,19 @@ fn send(way: &mut Direction, at: Instant, p: &PacketInfo, id: u32, out: &mut Vec
 impl Hops {
     /// These links behind the first; none if there are none.
     pub(super) fn new(ways: Vec<Direction>) -> Option<Box<Self>> {
-        let hops: Vec<Hop> = ways.into_iter().map(|way| Hop { way, coming: ArrivalQueue::new() }).collect();
-        (!hops.is_empty())
-            .then(|| Box::new(Self { hops, flows: Vec::new(), packets: Vec::new(), left: Vec::new() }))
+        let later: Vec<Hop> = ways.into_iter().map(|way| Hop { way, coming: ArrivalQueue::new() }).collect();
+        (!later.is_empty())
+            .then(|| Box::new(Self { later, flows: Vec::new(), packets: Vec::new(), left: Vec::new() }))
     }
 
     /// The links.
     pub(super) fn ways(&self) -> impl Iterator<Item = &Direction> {
-        self.hops.iter().map(|hop| &hop.way)
+        self.later.iter().map(|hop| &hop.way)
     }
 
     /// The same, to ask them what they hold.
     pub(super) fn ways_mut(&mut self) -> impl Iterator<Item = &mut Direction> {
-        self.hops.iter_mut().map(|hop| &mut hop.way)
+        self.later.iter_mut().map(|hop| &mut hop.way)
     }
 
     /// Says which links each flow crosses: all, unless this says otherwise.
@@ -136,13 +136,13 @@ impl Hops {
     /// What each link did to the data of a flow.
     pub(super) fn seen(&self, flow: u32) -> Vec<AtLink> {
         let mut all = self.flows.get(flow as usize).map_or_else(Vec::new, |f| f.at.clone());
-        all.resize(self.hops.len() + 1, AtLink::default());
+        all.resize(self.later.len() + 1, AtLink::default());
         all
     }
 
     /// When something happens at a link after the first.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.hops.iter().flat_map(|hop| hop.coming.next().into_iter().chain(hop.way.next())).min()
+        self.later.iter().flat_map(|hop| hop.coming.next().into_iter().chain(hop.way.next())).min()
     }
 
     /// Sends a packet into the first link that its flow crosses.
@@ -163,10 +163,10 @@ impl Hops {
         if self.flows.len() <= p.flow as usize {
             self.flows.resize(p.flow as usize + 1, Crossing::default());
         }
-        let link = usize::from(self.flows[p.flow as usize].links.first).min(self.hops.len());
+        let link = usize::from(self.flows[p.flow as usize].links.first).min(self.later.len());
         let way = match link.checked_sub(1) {
             None => first,
-            Some(i) => &mut self.hops[i].way,
+            Some(i) => &mut self.later[i].way,
         };
         send(way, now, p, id, &mut self.left);
         self.hand_on(link, out);
@@ -178,8 +178,8 @@ impl Hops {
             first.serve(now, &mut self.left);
             self.hand_on(0, out);
         }
-        for i in 0..self.hops.len() {
-            let hop = &mut self.hops[i];
+        for i in 0..self.later.len() {
+            let hop = &mut self.later[i];
             while let Some(at) = hop.coming.next().filter(|at| *at <= now) {
                 let Some(id) = hop.coming.pop(now) else { break };
                 let info = self.packets[id as usize].info;
@@ -210,9 +210,9 @@ impl Hops {
                 }
             }
             let outcome = match d.outcome {
-                Ok(at) if link < usize::from(flow.links.last).min(self.hops.len()) => {
+                Ok(at) if link < usize::from(flow.links.last).min(self.later.len()) => {
                     // Some elements let packets overtake.
-                    self.hops[link].coming.insert(at, d.id, |_| {});
+                    self.later[link].coming.insert(at, d.id, |_| {});
                     continue;
                 }
                 Ok(at) => Ok(at),

@@ -173,8 +173,7 @@ impl PathSpec {
             facts: self.facts,
             drawn: self.drawn.clone(),
         };
-        path.back.propagation =
-            path.back.propagation + self.then.iter().fold(Span::ZERO, |d, l| d + l.back.delay);
+        path.back.propagation += self.then.iter().fold(Span::ZERO, |d, l| d + l.back.delay);
         for direction in [&mut path.forward, &mut path.back] {
             direction.staged = direction.netem.is_some() || direction.hops.is_some();
             direction.late = direction.staged || direction.bottleneck.is_some();
