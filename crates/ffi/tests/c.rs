@@ -372,7 +372,7 @@ fn bad_arguments_are_refused() {
     let expected = [
         ("search:threshold=7", "startup: search: threshold: found \"7\", expected a share from 0 to 1"),
         ("delay:low=8", "startup: found \"low\", expected a parameter of delay: "),
-        ("bbr:low=8", "startup: found \"low\", expected no parameter: bbr has none"),
+        ("jump-start:low=8", "startup: found \"low\", expected no parameter: jump-start has none"),
         ("serch", "startup: found \"serch\", expected a name that slowstart_startup lists"),
         ("a\u{1b}[2J\u{e9}", "startup: found \"a?[2J\u{e9}\", expected"),
     ];
