@@ -185,7 +185,8 @@ fn knob(u: &mut Unstructured<'_>, key: &str, expects: &str) -> Result<String> {
         "send_buffer" | "limit_output" | "rmem" => number(u, 2920, 1 << 30)?.to_string(),
         "tsq" => number(u, 0, 16)?.to_string(),
         "rto_min" | "delack" => time(u, 1000)?,
-        "gro_wait" => time(u, 1)?,
+        "gro_wait" | "sack_cost" => time(u, 1)?,
+        "rto_lost_syn" => format!("{}s", number(u, 1, 4)?),
         "read_rate" => rate(u)?,
         _ if expects.starts_with("one of ") => {
             one(u, &expects["one of ".len()..].split(", ").collect::<Vec<_>>())?
@@ -308,7 +309,11 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
         let k = u.choose(Profile::KNOBS)?;
         text.set.insert(k.name.to_string(), knob(u, k.name, k.expects)?);
     }
+    let of_one_link = [" proxy=", " host_rate=", " duplicate=", " link=host"];
     for key in LAST {
+        if key == "then" && of_one_link.iter().any(|k| text.path.contains(k)) {
+            continue;
+        }
         if u.ratio(1, 6)?
             && let Some(value) = path_value(u, key)?
         {
