@@ -5,7 +5,7 @@
 //! - [`TemporaryFolder`]: one that is removed, also after a process that was killed
 //! - [`create_folder`]: one that nobody else may write to, whatever the umask
 //! - [`Folder`]: such a folder, and the locks in it, which nobody can hold who may not write there
-//! - [`read()`], [`read_text`], [`line`]: a file, a text or a line up to a limit
+//! - [`read()`], [`read_text`], [`line()`]: a file, a text or a line up to a limit
 //!
 //! On Unix a folder is opened once, and its files by that descriptor. Elsewhere they are opened by their whole
 //! path, and links are followed.
