@@ -111,8 +111,6 @@ fn json_is_rows_and_nothing_else() {
     // Run n of every startup meets the same path.
     let seeds: BTreeSet<(u32, u64)> = rows.iter().map(|r| (r.run, r.seed)).collect();
     assert_eq!((seeds.len(), rows[0].seed != rows[rows.len() - 1].seed), (3, true));
-    // A comparison that is stopped has as many runs of each startup.
-    assert!(rows.is_sorted_by_key(|r| r.run));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_plugin_is_a_startup_of_every_command() {
     };
     let rows: Vec<String> = rows.lines().map(unnamed).collect();
     assert_eq!(rows.len(), 4);
-    assert_eq!((&rows[0], &rows[2]), (&rows[1], &rows[3]), "the same rows but for the name");
+    assert_eq!(rows[..2], rows[2..], "the same rows but for the name");
 
     let some = ["--scenario", "overshoot-deep", "--scenario", "short-1MB", "--runs", "6"];
     let out =

@@ -34,10 +34,10 @@ pub struct Outcome {
 }
 
 impl Study {
-    /// Returns all jobs, run by run: a study that is stopped has as many runs of each contender, but one.
+    /// Returns all jobs, contender by contender.
     pub fn jobs(&self) -> Vec<Job> {
-        (0..self.runs)
-            .flat_map(|run| (0..self.contenders.len()).map(move |contender| Job { contender, run }))
+        (0..self.contenders.len())
+            .flat_map(|contender| (0..self.runs).map(move |run| Job { contender, run }))
             .collect()
     }
 

@@ -160,8 +160,7 @@ fn runs_differ_and_startups_meet_the_same_path() {
     };
     assert_eq!(seeds(0), seeds(1));
     assert!(seeds(0)[0] != seeds(0)[1] && seeds(0)[1] != seeds(0)[2]);
-    let first = outcomes.iter().filter(|o| o.job.contender == 0);
-    let times: Vec<Option<f64>> = first.map(|o| o.row.completion_s).collect();
+    let times: Vec<Option<f64>> = outcomes.iter().take(3).map(|o| o.row.completion_s).collect();
     assert!(times[0] != times[1] && times[1] != times[2], "{times:?}");
 }
 
