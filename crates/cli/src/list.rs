@@ -355,10 +355,8 @@ struct LinkEntry {
 fn draw(path: &PathSpec) -> Result<()> {
     let links = path.links();
     let slowest = links.iter().map(|l| l.rate).min();
-    let mut number = 0;
     print("sender")?;
-    for link in &links {
-        number += 1;
+    for (number, link) in (1..).zip(&links) {
         let name = if links.len() == 1 { "link".to_string() } else { format!("link {number}") };
         let queue =
             link.buffer.map_or("a queue without limit".to_string(), |b| format!("a queue of {}", bytes(b.0)));

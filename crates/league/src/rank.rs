@@ -77,9 +77,9 @@ fn price(a: &Cases, b: &Cases, m: Measure) -> Price {
     Price { left_out: pairs.len() - price.runs, ..price }
 }
 
-/// True if `a` beats `b` in time and costs together: it is certainly sooner, or costs less in one case in twenty
-/// or more and more in fewer; it is later in no time, costs more in no more cases than it costs less, gets there
-/// wherever `b` does, and hides no cost that `b` shows.
+/// True if `a` beats `b` in time and costs together. It has an advantage: it is certainly sooner, or it costs less in
+/// at least one case in twenty and more in fewer. And it has no drawback: it is not certainly later, does not cost
+/// more in more cases than it costs less, completes wherever `b` does, and shows every cost that `b` shows.
 fn is_better(a: &Cases, b: &Cases, margin: f64) -> bool {
     let times = || TIMES.iter().filter_map(|m| difference(a, b, *m, margin));
     if times().any(|d| d.change == Change::Worse || d.never[0] > 0) {

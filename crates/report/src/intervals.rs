@@ -46,7 +46,7 @@ pub struct Place {
     pub bound: (Option<f64>, Option<f64>),
     /// The measured values, side by side.
     pub measured: Vec<Interval>,
-    /// The address of what is drawn; empty for none.
+    /// Where the name links to; empty for no link.
     pub link: String,
 }
 

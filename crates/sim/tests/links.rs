@@ -72,9 +72,10 @@ fn the_slower_of_two_links_decides_wherever_it_lies() {
     }
 }
 
-/// The parking lot: a flow over both links, and one over each. Reno gets 1 / (RTT sqrt(p)) where p is lost (Mathis et
-/// al., 1997), so that with p at each link the long flow has 1 / sqrt(2) of the others at their RTT, and half of that
-/// at twice their RTT. Full queues do not drop at random: it has a little less.
+/// The parking lot: a flow over both links, and one over each. Reno's throughput is proportional to 1 / (RTT sqrt(p))
+/// with a loss rate of p (Mathis et al., 1997). With the same p at each link, the long flow should get 1 / sqrt(2) of
+/// the goodput of the others if all have one RTT, and half of that if its RTT is twice theirs. It gets a little less,
+/// since full queues do not drop at random.
 #[test]
 fn in_a_parking_lot_the_long_flow_gets_less_and_both_links_are_full() {
     let path = "rate=20Mbit rtt=20ms queue=1bdp then=\"rate=20Mbit rtt=20ms queue=1bdp\"";

@@ -316,13 +316,15 @@ impl<'a> Decision<'a> {
         let lacking: Vec<bool> = (0..all.len()).map(|i| lacks(i) || i != base && broken[i]).collect();
         let order = Order::new(all.len(), |i, j| !broken[i] && decision.beats(&all[i], &all[j]));
         let able = |i: usize| !lacks(i) && !broken[i];
-        let is_better = |i: usize, j: usize| able(i) && able(j) && decision.is_better(&all[i], &all[j]);
-        let better = Order::new(all.len(), is_better);
+        let n = all.len();
+        let beats = |i: usize, j: usize| able(i) && able(j) && decision.is_better(&all[i], &all[j]);
+        let beats: Vec<bool> = (0..n * n).map(|k| k / n != k % n && beats(k / n, k % n)).collect();
+        let better = Order::new(n, |i, j| beats[i * n + j]);
         let shows_time = |i: usize, j: usize| {
             let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
             time.is_some_and(|d| matches!(d.change, Change::Better | Change::Even))
         };
-        let surely = Order::new(all.len(), |i, j| is_better(i, j) && shows_time(i, j));
+        let surely = Order::new(n, |i, j| beats[i * n + j] && shows_time(i, j));
         // A transfer that stalls loses little and waits for nobody: that is no merit.
         let stalls = |i: usize, j: usize| {
             let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));

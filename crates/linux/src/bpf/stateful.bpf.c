@@ -17,7 +17,7 @@
 #define PAUSE 0
 #include "hystart.h"
 
-/* Fewer segments in flight than this and one more do not end the first flight, before so many samples and one more. */
+/* The first flight ends once more than FEW segments are in flight, or after more than FLIGHT_SAMPLES samples. */
 #define FEW 5
 #define FLIGHT_SAMPLES 10
 

@@ -357,8 +357,8 @@ impl<'a> Question<'a> {
                 ..self.blank(recorded, model.size)
             });
         }
-        // Better in something and certainly worse in nothing; what has a price is in the verdict, for the
-        // user to weigh.
+        // Only a startup that is better in one measure and worse in none; the verdict names those that have a
+        // price, and the user weighs it.
         let free = |label: &&str| {
             let of = d.standings.iter().find(|s| s.summary.label == **label);
             of.zip(d.baseline()).is_some_and(|(s, base)| d.is_better(&s.summary, &base.summary))

@@ -565,7 +565,7 @@ impl Engine {
         }
     }
 
-    /// The round-trip time of a flow at `at`, without queues and what is drawn for each packet.
+    /// The round-trip time of a flow at `at`, without queues and without the random delay of single packets.
     fn rtt_at(&self, spec: &FlowSpec, at: Instant) -> Span {
         self.net.path.rtt_over(spec.links, at) + spec.extra_delay * 2
     }
@@ -584,8 +584,12 @@ impl Engine {
 
     /// The links of a flow, if there are several: each may be the one that is full.
     fn links_of(&self, spec: &FlowSpec) -> impl Iterator<Item = Option<usize>> + use<> {
-        let (links, several) = (spec.links, spec.direction == Direction::Download);
-        let several = Some(self.net.path.forward.links()).filter(|n| several && *n > 1);
+        let links = spec.links;
+        let several = match spec.direction {
+            Direction::Download => Some(self.net.path.forward.links()).filter(|n| *n > 1),
+            // The way back is one link.
+            Direction::Upload => None,
+        };
         let each = (0..several.unwrap_or(0)).filter(move |link| links.has(*link)).map(Some);
         each.chain(several.is_none().then_some(None))
     }

@@ -55,9 +55,9 @@ fn takes_run(f: &Flow, net: &mut Net, end: End, first: &Packet) -> bool {
 
 impl Engine {
     /// Receives the packets that follow `first` in its run, which arrived at `at`, as long as they arrive before
-    /// `until` and before any other event of their end. They differ from the first in their sequence numbers
-    /// alone, so what it told of acknowledgement and timestamps they do not tell again. Returns when the last
-    /// one arrived, and when the next packet of the line does.
+    /// `until` and before any other event of their end. Only their sequence numbers
+    /// differ from those of the first, so that their acknowledgement number and timestamps say nothing new. Returns
+    /// when the last one arrived, and when the next packet of the line does.
     #[inline(never)]
     pub(super) fn receive_run(
         &mut self,

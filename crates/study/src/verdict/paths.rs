@@ -102,7 +102,9 @@ impl Totals {
             // What never gets there counts as ten times the time. A path on which nobody does shows nothing.
             changes.extend(time.map(|x| sign * x.median.mid.clamp(-900.0, 900.0)));
         }
-        t.mean = if changes.is_empty() { 0.0 } else { changes.iter().sum::<f64>() / changes.len() as f64 };
+        // Nothing is known of one without a difference: it stands last.
+        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+        t.mean = if changes.is_empty() { f64::INFINITY } else { mean };
         t
     }
 
