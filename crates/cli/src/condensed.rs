@@ -11,15 +11,15 @@ const CHANGE: f64 = 1.25;
 const BURST_S: f64 = 0.05;
 
 /// Packets dropped one after the other, which one line tells.
-struct Drops {
-    what: &'static str,
+struct Drops<'a> {
+    what: &'a str,
     first: f64,
     last: f64,
     count: u64,
     why: String,
 }
 
-impl Drops {
+impl Drops<'_> {
     /// True if an event is a drop of the same kind and cause.
     fn is_like(&self, e: &EventRow) -> bool {
         self.what == e.what && self.why == e.why.as_deref().unwrap_or_default()
@@ -48,7 +48,7 @@ pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss
         if e < events.len() && (s == samples.len() || events[e].0 <= samples[s].0) {
             let (at, event) = events[e];
             e += 1;
-            if !matches!(event.what, "drop" | "ack-drop") {
+            if !matches!(&*event.what, "drop" | "ack-drop") {
                 all.extend(drops.take().map(|d| d.line()));
                 let why = event.why.as_ref().map_or(String::new(), |w| format!(" ({w})"));
                 all.push(format!("{at:>10.4}  {}{why}", event.what));
@@ -60,7 +60,7 @@ pub(crate) fn lines(samples: &[(f64, &Sample)], events: &[(f64, &EventRow)], mss
                 }
                 other => {
                     let why = event.why.clone().unwrap_or_default();
-                    let drops = Drops { what: event.what, first: at, last: at, count: 1, why };
+                    let drops = Drops { what: &event.what, first: at, last: at, count: 1, why };
                     let before = other.replace(drops);
                     all.extend(before.map(|d| d.line()));
                 }

@@ -8,11 +8,12 @@ use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use slowstart_files::{Lock, LockError, MOST_TEXT, WholeFile, read_from};
 use slowstart_replay::limits::LONGEST;
 use slowstart_study::engines::Engine;
-use slowstart_study::record::{Row, Sample, Trace};
+use slowstart_study::record::{Row, Trace};
 use slowstart_study::scenario::Study;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -27,6 +28,9 @@ const RELEASE: Duration = Duration::from_secs(1);
 const MARKER: &str = "slowstart.json";
 /// The file of the rows.
 const ROWS: &str = "results.jsonl";
+/// What the names of the files of samples and of events of single runs begin with.
+const SAMPLES: &str = "samples";
+const EVENTS: &str = "events";
 /// The lock of the process that writes there.
 const LOCK: &str = ".slowstart-lock";
 
@@ -229,30 +233,34 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps the samples of row `n`, whose run cannot be repeated, before the row is added.
+    /// Keeps samples and events of row `n`, whose run cannot be repeated, before the row is added.
     pub(crate) fn add_trace(&self, n: usize, trace: &Trace) -> Result<()> {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-        for sample in &trace.samples {
-            serde_json::to_writer(&mut packed, sample)?;
-            packed.write_all(b"\n")?;
-        }
-        self.bytes(&samples_file(n), &packed.finish()?)
+        self.bytes(&trace_file(EVENTS, n), &packed(&trace.events)?)?;
+        self.bytes(&trace_file(SAMPLES, n), &packed(&trace.samples)?)
     }
 
-    /// Reads the samples of row `n` again.
+    /// Reads the samples and events of row `n` again.
     pub(crate) fn trace(&self, n: usize) -> Result<Trace> {
-        let file = self.dir.join(samples_file(n));
+        Ok(Trace {
+            samples: self.unpacked(&trace_file(SAMPLES, n))?,
+            events: self.unpacked(&trace_file(EVENTS, n))?,
+            ..Trace::default()
+        })
+    }
+
+    /// Reads a file of [`packed`] values.
+    fn unpacked<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
+        let file = self.dir.join(name);
         let packed = slowstart_files::open(&file).with_context(|| file.display().to_string())?;
         let read = || {
             let (mut packed, mut line) = (BufReader::new(GzDecoder::new(packed)), Vec::new());
-            let mut samples = Vec::new();
+            let mut all = Vec::new();
             while slowstart_files::line(&mut packed, LONGEST as u64, &mut line)? > 0 {
-                samples.push(serde_json::from_slice::<Sample>(&line)?);
+                all.push(serde_json::from_slice(&line)?);
             }
-            anyhow::Ok(samples)
+            anyhow::Ok(all)
         };
-        let samples = read().with_context(|| format!("{}: not the samples of a run", file.display()))?;
-        Ok(Trace { samples, ..Trace::default() })
+        read().with_context(|| format!("{}: not of a run", file.display()))
     }
 
     /// Writes a file of JSON lines.
@@ -277,9 +285,19 @@ impl Folder {
     }
 }
 
-/// The file of the samples of row `n`, counted from 0.
-fn samples_file(n: usize) -> String {
-    format!("samples-{n:03}.jsonl.gz")
+/// The file of the samples or events of row `n`, counted from 0.
+fn trace_file(what: &str, n: usize) -> String {
+    format!("{what}-{n:03}.jsonl.gz")
+}
+
+/// JSON lines, compressed.
+fn packed<T: Serialize>(all: &[T]) -> Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    for one in all {
+        serde_json::to_writer(&mut packed, one)?;
+        packed.write_all(b"\n")?;
+    }
+    Ok(packed.finish()?)
 }
 
 /// How the names of temporary files begin.

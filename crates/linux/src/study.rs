@@ -315,9 +315,9 @@ fn links(study: &Study, report: &Report) -> Vec<LinkRow> {
 
 /// What the path did to packets, in order of time: drops of data, and handshake packets that were lost or sent again.
 fn events(report: &Report, has_links: bool, on_path: impl Fn(Instant) -> Span) -> Vec<EventRow> {
-    let event = |at: Instant, what, why: String, link| {
+    let event = |at: Instant, what: &'static str, why: String, link| {
         let time_s = on_path(at).as_secs_f64();
-        EventRow { time_s, flow: 0, what, why: Some(why), link }
+        EventRow { time_s, flow: 0, what: what.into(), why: Some(why), link }
     };
     let mut all = Vec::new();
     for (way, kind, name) in

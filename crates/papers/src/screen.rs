@@ -21,12 +21,12 @@ fn claims(records: &[&Record]) -> Markup {
                     @for r in records {
                         tr {
                             th scope="row" class="text" { a href=(link(r)) { (r.id) } }
-                            td class="text" { (r.says) }
-                            td class="text" { (r.claimed) }
-                            td class="text" { (crate::summary::short(&r.measured)) }
-                            td class={ "text " (class(&r.verdict)) } { (r.verdict) }
-                            td class="text" { (r.cause) }
-                            td class="text" { (r.origin) }
+                            td class="text words" { (r.says) }
+                            td class="text words" { (r.claimed) }
+                            td class="text words" { (crate::summary::short(&r.measured)) }
+                            td class={ "text words " (class(&r.verdict)) } { (r.verdict) }
+                            td class="text words" { (r.cause) }
+                            td class="text words" { (r.origin) }
                         }
                     }
                 }
@@ -99,9 +99,9 @@ fn paper(p: &Paper, papers: &Papers, drawn: &[Drawn], records: &[Record]) -> Res
                             @let word = v.together.split(' ').next().unwrap_or("");
                             tr {
                                 th scope="row" class="text" { (v.says) }
-                                td class="text" { (v.paper) }
-                                td class="text" { (v.alone) }
-                                td class={ "text " (class(word)) } { (v.together) }
+                                td class="text words" { (v.paper) }
+                                td class="text words" { (v.alone) }
+                                td class={ "text words " (class(word)) } { (v.together) }
                             }
                         }
                     }

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn columns_are_differences() {
-        let drop = EventRow { time_s: 10.25, flow: 0, what: "drop", why: None, link: None };
+        let drop = EventRow { time_s: 10.25, flow: 0, what: "drop".into(), why: None, link: None };
         let trace = Trace {
             samples: vec![sample(9.0, 1), sample(10.0, 10), sample(10.5, 30), sample(11.0, 20)],
             events: vec![drop],

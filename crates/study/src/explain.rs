@@ -247,9 +247,10 @@ impl<'a> Told<'a> {
         let mut all = Vec::new();
         let mut more = 0;
         for (i, (at, e)) in self.events.iter().enumerate() {
-            let text = match e.what {
+            let text = match &*e.what {
                 "loss" => {
-                    let end = self.events[i..].iter().find(|(_, e)| matches!(e.what, "recovered" | "undone"));
+                    let end =
+                        self.events[i..].iter().find(|(_, e)| matches!(&*e.what, "recovered" | "undone"));
                     match end {
                         Some((t, e)) if e.what == "undone" => format!(
                             "The sender takes a late packet for lost; the recovery is undone as spurious at {} s.",

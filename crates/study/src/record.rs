@@ -466,7 +466,7 @@ pub struct Sample {
 
 /// An event of a flow, as `events.jsonl` holds it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRow {
     /// Seconds since the run began.
     pub time_s: f64,
@@ -474,7 +474,7 @@ pub struct EventRow {
     pub flow: u32,
     /// What: `exit`, `resumed`, `restart`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`
     /// of data, `ack-drop` of any other packet, `handshake`.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// The reason of an exit, the cause of a drop, what happened to a SYN or SYN-ACK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -504,7 +504,7 @@ impl From<trace::Sample> for Sample {
 
 impl From<trace::FlowEvent> for EventRow {
     fn from(trace::FlowEvent { at, flow, what, why, link }: trace::FlowEvent) -> Self {
-        Self { time_s: Span(at.0).as_secs_f64(), flow, what, why, link }
+        Self { time_s: Span(at.0).as_secs_f64(), flow, what: what.into(), why, link }
     }
 }
 

@@ -417,7 +417,7 @@ impl<S: Stack> Transfer<S> {
 
     fn event(&mut self, at: Instant, what: &'static str, why: Option<String>) {
         let time_s = at.since(Instant::ZERO).as_secs_f64();
-        self.observed.trace.events.push(EventRow { time_s, flow: 0, what, why, link: None });
+        self.observed.trace.events.push(EventRow { time_s, flow: 0, what: what.into(), why, link: None });
     }
 
     /// Sets the time of capacity once the data in flight fills the path, by the definition of the simulator.

@@ -35,7 +35,7 @@ pub fn write(out: &mut impl Write, title: &str, samples: &[Sample], events: &[Ev
         Ok(())
     };
     for e in events {
-        let (old, new, trigger) = match e.what {
+        let (old, new, trigger) = match &*e.what {
             "exit" => ("slow_start", "congestion_avoidance", e.why.clone().unwrap_or_default()),
             "resumed" => ("recovery", "slow_start", "spurious_loss".to_string()),
             "restart" => ("congestion_avoidance", "slow_start", "restart".to_string()),
