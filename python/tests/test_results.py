@@ -106,7 +106,7 @@ def test_bad_input_is_a_value_error():
 
 def test_replay_fit_and_reproduce():
     rows = slowstart.replay(CAPTURE, startups=["search"])
-    assert rows["class"] == ["choke-point"] and rows["file"] == [CAPTURE]
+    assert rows["class"] == ["link-full"] and rows["file"] == [CAPTURE]
     path = slowstart.fit(CAPTURE)["path"][0]
     assert "rate=" in path
     assert len(slowstart.compare(path, startups=["search"], runs=1, size="500kB", samples=False)) == 1

@@ -78,7 +78,7 @@ fn mean_sd(values: &[Option<f64>]) -> String {
 
 fn shares(classes: &[Class]) -> String {
     let share = |class| 100.0 * classes.iter().filter(|c| **c == class).count() as f64 / classes.len() as f64;
-    format!("{:.1} / {:.1} / {:.1}", share(Class::Early), share(Class::ChokePoint), share(Class::Late))
+    format!("{:.1} / {:.1} / {:.1}", share(Class::Early), share(Class::LinkFull), share(Class::Late))
 }
 
 /// How an exit is judged by the capacity and the first loss of slow start alone over the same path.

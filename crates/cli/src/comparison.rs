@@ -492,7 +492,7 @@ pub(crate) mod tests {
             "params":{{}},"avoidance":"cubic","flow":0,"run":0,"seed":0,"iw_bytes":14480,"size_bytes":10000000,
             "duration_s":30.0,"rate_bps":100000000,"base_rtt_s":0.1,"bdp_bytes":1000000,"buffer_bytes":null,
             "exit":{{"reason":"rate-flat","time_s":1.5,"left_s":1.5,"detected_cwnd_bytes":1200000,"cwnd_bytes":1,
-            "inflight_bytes":1}},"class":"choke-point","class_by_heuristic":null,"capacity_time_s":1.2,
+            "inflight_bytes":1}},"class":"link-full","class_by_heuristic":null,"capacity_time_s":1.2,
             "capacity_time_by_heuristic_s":null,"first_drop_time_s":null,"first_loss_time_s":null,
             "peak_inflight_bytes":1,"peak_queue_delay_s":0.03,"startup_lost_packets":14210,"lost_packets":0,
             "retransmitted_packets":0,"timeouts":0,"goodput_bps":9000000,"completion_s":null,

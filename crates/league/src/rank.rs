@@ -194,7 +194,7 @@ pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet
         cells.extend(p.differences.map(time));
         cells.extend(p.prices.map(shares));
         let e = at.map_or_else(Exits::default, |i| scores[i].exits);
-        cells.extend([e.early_by_rule + e.early_by_loss, e.choke, e.late, e.none].map(percent));
+        cells.extend([e.early_by_rule + e.early_by_loss, e.full, e.late, e.none].map(percent));
         cells
     };
     Sheet {

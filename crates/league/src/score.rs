@@ -98,15 +98,15 @@ pub struct Exits {
     pub early_by_rule: f64,
     /// Before capacity, by loss, mark, timeout or stall.
     pub early_by_loss: f64,
-    /// At the choke point.
-    pub choke: f64,
+    /// By its own rule, with the link full.
+    pub full: f64,
     /// By loss or after one, past capacity.
     pub late: f64,
     /// The startup did not end.
     pub none: f64,
-    /// At the choke point, of the cases whose queue holds half a bandwidth-delay product or more; `None` if
+    /// With the link full, of the cases whose queue holds half a bandwidth-delay product or more; `None` if
     /// there are none.
-    pub choke_of_deep: Option<f64>,
+    pub full_of_deep: Option<f64>,
 }
 
 /// The score of a startup over cases.
@@ -166,14 +166,14 @@ fn exits(rows: &[&GameRow]) -> Exits {
         100.0 * of.iter().filter(|r| f(r)).count() as f64 / of.len() as f64
     };
     let deep: Vec<&GameRow> = rows.iter().copied().filter(|r| r.has_deep_queue()).collect();
-    let choke = |r: &GameRow| r.class == Class::ChokePoint;
+    let full = |r: &GameRow| r.class == Class::LinkFull;
     Exits {
         early_by_rule: share(rows, &|r| r.class == Class::Early && r.by_rule),
         early_by_loss: share(rows, &|r| r.class == Class::Early && !r.by_rule),
-        choke: share(rows, &choke),
+        full: share(rows, &full),
         late: share(rows, &|r| r.class == Class::Late),
         none: share(rows, &|r| r.class == Class::None),
-        choke_of_deep: (!deep.is_empty()).then(|| share(&deep, &choke)),
+        full_of_deep: (!deep.is_empty()).then(|| share(&deep, &full)),
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) mod tests {
             time_s: [("1000000".into(), Some(seconds)), ("10000000".into(), None)].into(),
             oracle_s: [("1000000".into(), 0.5), ("10000000".into(), 5.0)].into(),
             given_s: 50.0,
-            class: Class::ChokePoint,
+            class: Class::LinkFull,
             exit: Some("delay".into()),
             by_rule: true,
             left_bdp: Some(1.25),
@@ -260,9 +260,9 @@ pub(crate) mod tests {
         rows[1].by_rule = false;
         rows[2].buffer_bytes = Some(20_000);
         let e = scores(&rows, None)[0].exits;
-        assert_eq!((e.early_by_rule, e.early_by_loss, e.choke), (25.0, 25.0, 50.0));
-        // Three have a queue of half a BDP, and one of those left at the choke point.
-        assert!((e.choke_of_deep.expect("three") - 100.0 / 3.0).abs() < 1e-9);
+        assert_eq!((e.early_by_rule, e.early_by_loss, e.full), (25.0, 25.0, 50.0));
+        // Three have a queue of half a BDP, and one of those left with the link full.
+        assert!((e.full_of_deep.expect("three") - 100.0 / 3.0).abs() < 1e-9);
     }
 
     /// It loses nothing, since it stalls; or it is the best, and broke a rule.

@@ -91,6 +91,6 @@ fn each_population_measures_what_it_is_for() {
         assert_eq!(row.fairness.is_some(), row.population == "starters");
         assert!(row.queue_s > Some(0.0) && row.bdp_bytes > 0, "{}", row.population);
         // Standard slow start has no rule.
-        assert!(row.startup != "standard" || row.class != Class::ChokePoint);
+        assert!(row.startup != "standard" || row.class != Class::LinkFull);
     }
 }

@@ -170,7 +170,11 @@ impl FromStr for Measure {
             .filter(|n| !n.is_empty())
             .map(|n| n.trim().parse().map_err(|_| format!("{text:?}: found {n:?}, expected a number")))
             .collect::<Result<_, String>>()?;
-        let class = |name: &str| Class::ALL.into_iter().find(|c| c.name() == name);
+        // The thesis says choke point where results say that the link was full.
+        let class = |name: &str| match name {
+            "choke-point" => Some(Class::LinkFull),
+            _ => [Class::Early, Class::Late, Class::None].into_iter().find(|c| c.name() == name),
+        };
         let found = match (name, numbers.as_slice()) {
             ("exit_s", []) => Self::ExitS,
             ("exit_bdp", []) => Self::ExitBdp,
@@ -468,12 +472,12 @@ impl Measure {
                 (crossings > 0).then(|| 2.0 * (to - from) / crossings as f64)
             }
             Self::BinsEarly(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::Early)),
-            Self::BinsChokePoint(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::ChokePoint)),
+            Self::BinsChokePoint(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::LinkFull)),
             Self::BinsAgree(a, b) => {
                 Some(flag(by_bins(result, row, a, ALL)? == by_bins(result, row, b, ALL)?))
             }
             Self::ExtraBins => bins::extra_bins_needed(&result.acks, TEN),
-            Self::ExtraChokePoint(n) => Some(flag(by_bins(result, row, TEN, n)? == Class::ChokePoint)),
+            Self::ExtraChokePoint(n) => Some(flag(by_bins(result, row, TEN, n)? == Class::LinkFull)),
             Self::ExtraAgree(a, b) => {
                 Some(flag(by_bins(result, row, TEN, a)? == by_bins(result, row, TEN, b)?))
             }
@@ -500,7 +504,7 @@ mod tests {
     #[test]
     fn measures_are_read() {
         assert_eq!("late".parse(), Ok(Measure::Is(Class::Late)));
-        assert_eq!("heuristic_choke-point".parse(), Ok(Measure::HeuristicIs(Class::ChokePoint)));
+        assert_eq!("heuristic_choke-point".parse(), Ok(Measure::HeuristicIs(Class::LinkFull)));
         assert_eq!("utilisation:10,70".parse(), Ok(Measure::Utilisation(10.0, 70.0)));
         for wrong in ["", "exit", "exit_s:1", "utilisation:10", "delivered_mb:x", "heuristic_"] {
             assert!(wrong.parse::<Measure>().is_err(), "{wrong}");

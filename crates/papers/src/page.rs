@@ -44,7 +44,7 @@ fn classes(g: &[&RunResult]) -> String {
         let n = g.iter().filter(|s| s.rows[0].class == class).count();
         words::number((100.0 * n as f64 / g.len() as f64).round())
     };
-    [Class::Early, Class::ChokePoint, Class::Late].map(share).join(" / ")
+    [Class::Early, Class::LinkFull, Class::Late].map(share).join(" / ")
 }
 
 fn medians(results: &[RunResult], more: &[Column]) -> Markup {

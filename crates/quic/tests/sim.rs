@@ -55,7 +55,7 @@ fn standard_slow_start_doubles_until_the_queue_overflows() {
 fn hystart_leaves_at_the_choke_point() {
     let row = row("rate=50Mbit rtt=50ms queue=2bdp ack_jitter=0", "hystart", "10MB");
     assert_ne!(row.exit.expect("a train or a delay").reason, "loss");
-    assert_eq!(row.class.name(), "choke-point");
+    assert_eq!(row.class.name(), "link-full");
     assert_eq!(row.startup_lost_packets, Some(0));
 }
 

@@ -66,8 +66,8 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     let cost = match (t.class, t.cost_s) {
         (ExitClass::Early, Some(c)) => format!("at least {} s", number(c)),
         (ExitClass::Early, None) => "unknown: the path was not seen full after it".to_string(),
-        (ExitClass::ChokePoint | ExitClass::None, _) if t.certain => "nothing".to_string(),
-        (ExitClass::ChokePoint | ExitClass::None, _) => "nothing, if this is right".to_string(),
+        (ExitClass::LinkFull | ExitClass::None, _) if t.certain => "nothing".to_string(),
+        (ExitClass::LinkFull | ExitClass::None, _) => "nothing, if this is right".to_string(),
         (ExitClass::Late, _) => again.clone(),
         _ => unknown(),
     };
@@ -315,7 +315,7 @@ mod tests {
             duration_s: 2.0,
             min_rtt_s: Some(0.05),
             class,
-            exit: matches!(class, ExitClass::Early | ExitClass::ChokePoint | ExitClass::Late).then_some(exit),
+            exit: matches!(class, ExitClass::Early | ExitClass::LinkFull | ExitClass::Late).then_some(exit),
             ..Transfer::new(Source::Capture, 1, Bytes(1448))
         }
     }
@@ -330,7 +330,7 @@ mod tests {
              start at 0.500 s with a window of 100 segments (a loss): too early; the path was not seen full. This cost at \
              least 0.750 s. This is not certain."
         );
-        let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };
+        let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::LinkFull) };
         assert!(
             of(&full).ends_with("with the link full; the path was full at 0.250 s. This is not certain."),
             "{}",

@@ -1,5 +1,5 @@
-//! Analyses captures and logs of real connections: when slow start ended, whether that was early, at the
-//! choke point or late, and what each startup algorithm would have done on the same path.
+//! Analyses captures and logs of real connections: when slow start ended, whether that was early,
+//! with the link full or late, and what each startup algorithm would have done on the same path.
 //!
 //! # From a file
 //!

@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (160_000, "a threshold was set without loss"));
         assert!((exit.time_s - 0.3).abs() < 1e-6, "{exit:?}");
         // 160 kB in 40 ms is 4 MB/s, the median is 1 MB/s.
-        assert_eq!(rows[0].class, ExitClass::ChokePoint);
+        assert_eq!(rows[0].class, ExitClass::LinkFull);
         assert_eq!(read(&text.replace("ESTAB ", "")).expect("samples"), rows);
         let lost = read(&ss_text(&[(10, None, 0), (40, None, 0), (28, Some(28), 3)])).expect("samples");
         assert_eq!(lost[0].exit.as_ref().map(|e| e.evidence.as_str()), Some("loss"));
@@ -484,7 +484,7 @@ mod tests {
     fn counters_say_what_else_limited_the_sender() {
         let windows = [10, 20, 40, 80, 80, 80, 80, 81, 81, 82];
         let plain = counted(&windows, |_| String::new());
-        assert_eq!((plain.class, plain.limits), (ExitClass::ChokePoint, None));
+        assert_eq!((plain.class, plain.limits), (ExitClass::LinkFull, None));
         for (what, unclear, more) in [
             (
                 "application",
@@ -508,7 +508,7 @@ mod tests {
         }
         // The same counters, which say that nothing did.
         let busy = counted(&windows, |n| format!(" delivery_rate 8Mbps busy:{}ms", 1 + n * 100));
-        assert_eq!((busy.class, busy.limits), (ExitClass::ChokePoint, Some(Vec::new())));
+        assert_eq!((busy.class, busy.limits), (ExitClass::LinkFull, Some(Vec::new())));
     }
 
     /// A spurious loss that the kernel undoes ends nothing; the rule that sets a threshold later does.
@@ -527,7 +527,7 @@ mod tests {
         let t = read(&ss_text(&windows)).expect("samples").remove(0);
         let exit = t.exit.expect("an exit");
         assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (320_000, "a threshold was set without loss"));
-        assert_eq!((t.first_loss_time_s, t.class), (None, ExitClass::ChokePoint));
+        assert_eq!((t.first_loss_time_s, t.class), (None, ExitClass::LinkFull));
     }
 
     /// What was acknowledged before the first sample is not of this time.

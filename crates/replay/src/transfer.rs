@@ -65,8 +65,8 @@ pub enum Source {
 pub enum ExitClass {
     /// Before the path was full: [`Class::Early`].
     Early,
-    /// By its own rule, once the path was full: [`Class::ChokePoint`].
-    ChokePoint,
+    /// By its own rule, once the path was full: [`Class::LinkFull`].
+    LinkFull,
     /// Once the path was full, by congestion or once a loss was known: [`Class::Late`].
     Late,
     /// [`Class::None`]: it was in slow start until the end.
@@ -77,7 +77,7 @@ pub enum ExitClass {
 
 impl ExitClass {
     /// All classes, in the order of their definition.
-    pub const ALL: [Self; 5] = [Self::Early, Self::ChokePoint, Self::Late, Self::None, Self::Unknown];
+    pub const ALL: [Self; 5] = [Self::Early, Self::LinkFull, Self::Late, Self::None, Self::Unknown];
 
     /// The words where a person reads it.
     pub const fn how(self) -> &'static str {
@@ -99,7 +99,7 @@ impl ExitClass {
     pub const fn known(self) -> Option<Class> {
         match self {
             Self::Early => Some(Class::Early),
-            Self::ChokePoint => Some(Class::ChokePoint),
+            Self::LinkFull => Some(Class::LinkFull),
             Self::Late => Some(Class::Late),
             Self::None => Some(Class::None),
             Self::Unknown => None,
@@ -111,7 +111,7 @@ impl From<Class> for ExitClass {
     fn from(class: Class) -> Self {
         match class {
             Class::Early => Self::Early,
-            Class::ChokePoint => Self::ChokePoint,
+            Class::LinkFull => Self::LinkFull,
             Class::Late => Self::Late,
             Class::None => Self::None,
         }

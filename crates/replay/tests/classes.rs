@@ -530,7 +530,7 @@ fn a_loss_after_which_nothing_is_seen_is_not_certain_at_the_receiver() {
     }
 }
 
-/// Twelve transfers of 6 kB: none of them has an exit, at the choke point or elsewhere.
+/// Twelve transfers of 6 kB: none of them has an exit, with the link full or otherwise.
 #[test]
 fn transfers_of_some_packets_have_no_exit() {
     for n in 1..=12 {
@@ -538,6 +538,6 @@ fn transfers_of_some_packets_have_no_exit() {
         w.round(0, n.min(6), 60_000);
         w.close();
         let t = download(&w.frames);
-        assert!(t.exit.is_none() && t.class != ExitClass::ChokePoint && !t.certain, "{t:?}");
+        assert!(t.exit.is_none() && t.class != ExitClass::LinkFull && !t.certain, "{t:?}");
     }
 }

@@ -224,7 +224,7 @@ fn left(o: &Outcome) -> (Option<f64>, Class) {
     }
     match reached {
         None => (exit, o.row.class),
-        Some(at) if o.row.capacity_time_s.is_some_and(|c| at >= c) => (reached, Class::ChokePoint),
+        Some(at) if o.row.capacity_time_s.is_some_and(|c| at >= c) => (reached, Class::LinkFull),
         Some(_) => (reached, Class::Early),
     }
 }

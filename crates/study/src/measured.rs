@@ -161,7 +161,7 @@ pub fn class<T: PartialOrd>(exit: Option<Ended<T>>, capacity: Option<T>, first_l
     } else if exit.by_congestion || first_loss.is_some_and(|l| exit.at >= l) {
         Class::Late
     } else {
-        Class::ChokePoint
+        Class::LinkFull
     }
 }
 
@@ -491,13 +491,13 @@ mod tests {
         assert_eq!(class(Some(Ended::from(&rule)), None, None), Class::Early);
         assert_eq!(class(Some(Ended::from(&rule)), Some(at(6)), None), Class::Early);
         assert_eq!(class(Some(Ended::from(&loss)), Some(at(6)), Some(at(5))), Class::Early);
-        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), None), Class::ChokePoint);
-        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), Some(at(6))), Class::ChokePoint);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), None), Class::LinkFull);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), Some(at(6))), Class::LinkFull);
         assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), Some(at(5))), Class::Late);
         assert_eq!(class(Some(Ended::from(&loss)), Some(at(4)), Some(at(5))), Class::Late);
         // Any clock will do, and a class does not depend on it.
         let left = |at, by_congestion| Some(Ended { at, by_congestion });
-        assert_eq!(class(left(5.0, false), Some(4.0), Some(6.0)), Class::ChokePoint);
+        assert_eq!(class(left(5.0, false), Some(4.0), Some(6.0)), Class::LinkFull);
         assert_eq!(class(left(5.0, true), Some(4.0), None), Class::Late);
     }
 }

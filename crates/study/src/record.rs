@@ -49,7 +49,7 @@ pub enum Class {
     /// Before the path was full, for any reason.
     Early,
     /// By its own rule, once the path was full and before a loss was known.
-    ChokePoint,
+    LinkFull,
     /// Once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was
     /// known.
     Late,
@@ -59,13 +59,13 @@ pub enum Class {
 
 impl Class {
     /// All classes, in the order of their definition.
-    pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
+    pub const ALL: [Self; 4] = [Self::Early, Self::LinkFull, Self::Late, Self::None];
 
     /// What it says of a startup, as a clause.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Early => "it left before the path was full",
-            Self::ChokePoint => "it left by its own rule, once the path was full and before a loss was known",
+            Self::LinkFull => "it left by its own rule, once the path was full and before a loss was known",
             Self::Late => {
                 "it left once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was \
                  known"
@@ -78,7 +78,7 @@ impl Class {
     pub const fn brief(self) -> &'static str {
         match self {
             Self::Early => "before the link was full",
-            Self::ChokePoint => "by its own rule, once the link was full",
+            Self::LinkFull => "by its own rule, once the link was full",
             Self::Late => "by a loss or a mark, or after one",
             Self::None => "still in slow start at the end",
         }
@@ -88,7 +88,7 @@ impl Class {
     pub const fn how(self) -> &'static str {
         match self {
             Self::Early => "too early",
-            Self::ChokePoint => "link full",
+            Self::LinkFull => "link full",
             Self::Late => "by loss",
             Self::None => "not at all",
         }
@@ -97,7 +97,7 @@ impl Class {
     /// The same within a sentence: `with the link full`.
     pub const fn manner(self) -> &'static str {
         match self {
-            Self::ChokePoint => "with the link full",
+            Self::LinkFull => "with the link full",
             other => other.how(),
         }
     }
@@ -116,7 +116,7 @@ impl Class {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Early => "early",
-            Self::ChokePoint => "choke-point",
+            Self::LinkFull => "link-full",
             Self::Late => "late",
             Self::None => "none",
         }

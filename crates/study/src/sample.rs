@@ -2,7 +2,7 @@
 
 use crate::record::{Class, Cost, ExitRow, Row, SCHEMA};
 
-/// A run of `startup` for each time to completion: 10 MB, exited at the choke point without a loss.
+/// A run of `startup` for each time to completion: 10 MB, exited with the link full and without a loss.
 pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
     let row = |(run, &completion): (usize, &f64)| Row {
         schema: SCHEMA,
@@ -34,7 +34,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
             cwnd_bytes: 1_100_000,
             inflight_bytes: 1_100_000,
         }),
-        class: Class::ChokePoint,
+        class: Class::LinkFull,
         class_by_heuristic: None,
         capacity_time_s: Some(1.2),
         capacity_time_by_heuristic_s: Some(1.3),

@@ -210,14 +210,14 @@ mod tests {
     fn what_decides_is_found_with_its_threshold() {
         let all = drawn(30, |i| match i {
             7 => Class::Late,
-            0..=20 => Class::ChokePoint,
+            0..=20 => Class::LinkFull,
             _ => Class::Late,
         });
         let found = splits(&all);
         let want = Split {
             quantity: "rate_bps".into(),
             threshold: 20.5e6,
-            below: Class::ChokePoint,
+            below: Class::LinkFull,
             above: Class::Late,
             explained: 29,
             without: 19,

@@ -73,7 +73,7 @@ impl Exits {
 struct Predictions {
     name: String,
     exits: Exits,
-    /// Of the transfers that left late: those that it would have left at the choke point.
+    /// Of the transfers that left late: those that it would have left with the link full.
     better: u64,
     /// Of the transfers that left early: those in which it would have been in slow start for longer.
     longer: u64,
@@ -125,7 +125,7 @@ impl Population {
             let exit = s.exit.as_ref().map(|e| (e.time_s, e.cwnd_bytes));
             let p = &mut self.startups[i];
             p.exits.add(s.class, exit, row.mss_bytes);
-            let better = row.class == ExitClass::Late && s.class == ExitClass::ChokePoint;
+            let better = row.class == ExitClass::Late && s.class == ExitClass::LinkFull;
             let until = exit.map_or(s.valid_until_s.unwrap_or(row.duration_s), |e| e.0);
             let longer = row.class == ExitClass::Early && row.exit.as_ref().is_some_and(|e| until > e.time_s);
             p.better += u64::from(better);

@@ -72,12 +72,12 @@ impl Truth {
             .is_some_and(|s| s.ssthresh_bytes.is_some_and(|t| t * 10 < s.inflight_bytes.max(1) * 9));
         // A loss that became known in the round trip of the exit counts with either.
         let known = o.row.first_loss_time_s.is_some_and(|l| l <= last + rtt);
-        let full = if by_congestion && !(stated.is_some() && o.row.class == Class::ChokePoint) {
+        let full = if by_congestion && !(stated.is_some() && o.row.class == Class::LinkFull) {
             vec![Class::Late]
         } else if by_congestion || known {
-            vec![Class::Late, Class::ChokePoint]
+            vec![Class::Late, Class::LinkFull]
         } else {
-            vec![Class::ChokePoint]
+            vec![Class::LinkFull]
         };
         let classes = match case.capacity {
             Capacity::Open => Vec::new(),

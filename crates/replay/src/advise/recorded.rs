@@ -205,7 +205,7 @@ impl Recorded {
     /// Exits that were too early, and all whose class is known.
     pub(super) fn early(&self) -> (u64, u64) {
         let of = |class: ExitClass| self.bands.iter().map(|b| b.exits[class as usize]).sum::<u64>();
-        (of(ExitClass::Early), of(ExitClass::Early) + of(ExitClass::ChokePoint) + of(ExitClass::Late))
+        (of(ExitClass::Early), of(ExitClass::Early) + of(ExitClass::LinkFull) + of(ExitClass::Late))
     }
 
     /// The startups that agree most often, with how often; empty if no exit was recorded.
