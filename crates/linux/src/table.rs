@@ -83,7 +83,6 @@ const RATE_BOUND: &[(&str, Scale)] = &[
     ("over", Scale::Millionths),
     ("creep", Scale::Millionths),
     ("follow", Scale::Millionths),
-    ("queue", Scale::Millionths),
     ("keep", Scale::Millionths),
     ("noise", OFF_ON),
     ("brake", OFF_ON),

@@ -11,7 +11,6 @@
 #define OVER 1250000ull
 #define CREEP 250000ull
 #define FOLLOW 300000ull
-#define QUEUED 250000ull
 #define KEEP 1250000ull
 #define NOISE 1
 #define BRAKE 1
@@ -20,10 +19,9 @@
 #define OVER PARAM(1)
 #define CREEP PARAM(2)
 #define FOLLOW PARAM(3)
-#define QUEUED PARAM(4)
-#define KEEP PARAM(5)
-#define NOISE PARAM(6)
-#define BRAKE PARAM(7)
+#define KEEP PARAM(4)
+#define NOISE PARAM(5)
+#define BRAKE PARAM(6)
 #endif
 
 #define POINTS 8
@@ -49,6 +47,8 @@ struct startup {
 	__u64 past_took;
 	__u64 past_rate;
 	__u64 noise;		/* ns */
+	__u64 round_least;	/* the least RTT sample of the round, ns; 0: none */
+	__u64 floor;		/* that of the last round that met no queue, or a lower one since, ns */
 	__u32 points;
 	__u32 in_round, in_train, limited, has_shown;
 };
@@ -91,9 +91,15 @@ static __always_inline void train_add(struct startup *s, struct point *p, __u64 
 	}
 }
 
-/* The rate that this round's train shows, if it is believed: it is long, or the path spread it and its parts agree. */
-static __always_inline __u64 rate_now(struct startup *s, __u64 base)
+/*
+ * The rate that this round's train shows, if it is believed: it is long, or the path spread it and its parts agree. Not inlined, since
+ * the stack of a program has 512 bytes.
+ */
+__attribute__((noinline)) __u64 rate_now(struct startup *s, __u64 base)
 {
+	if (!s)
+		return NONE;
+
 	__u64 took = train_took(s), sent = sub(s->newest.left, s->first.left), whole, begin, tail;
 	int many = s->points >= POINTS;
 
@@ -124,7 +130,7 @@ static __always_inline void end_round(struct startup *s, struct facts *f, __u64 
 {
 	__u64 flight = sub(before, s->before), took = sub(f->now_ns, s->began), rate = took ? rate_of(flight, took) : NONE;
 	__u64 last = s->past_flight, last_took = s->past_took, last_rate = s->past_rate, now, fills;
-	int busy = train_took(s) >= mul_div(base + s->noise, 7, 8);
+	int busy = train_took(s) >= mul_div(took, 7, 8);
 
 	if (rate == NONE || s->limited)
 		return;
@@ -136,9 +142,12 @@ static __always_inline void end_round(struct startup *s, struct facts *f, __u64 
 	s->shown = now;
 	if (!last_took || flight <= last + last / 8)
 		return;
-	if (NOISE && rate >= rate_for(last_rate, last, flight, ONE / 2))
+	if (NOISE && rate >= rate_for(last_rate, last, flight, ONE / 2)) {
+		s->floor = MAX(s->floor, s->round_least ? s->round_least : base);
+		base = MAX(base, s->floor);
 		s->noise = MAX(s->noise, MIN(sub(MIN(took, last_took), base), base));
-	if (!busy || took < base + s->noise + times(base, QUEUED) || rate >= rate_for(last_rate, last, flight, FOLLOW))
+	}
+	if (!busy || rate >= rate_for(last_rate, last, flight, FOLLOW))
 		return;
 	fills = times(rate_over(MAX(rate, last_rate), base + s->noise), KEEP);
 	set_cwnd(f, MIN(MAX(fills, mul_div(flight, BETA, 10)), (__u64)f->cwnd * f->mss));
@@ -170,6 +179,7 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 	base = f->min_rtt_us ? f->min_rtt_us * US : s->least;
 	if (!base)
 		return;
+	base = MAX(base, s->floor);
 	before = sub((__u64)f->delivered * f->mss, delivered);
 	if (!s->in_round || f->acked_bytes > s->round_end) {
 		if (s->in_round)
@@ -180,9 +190,14 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		s->before = before;
 		s->flight = s->peak = MAX(inflight, f->mss);
 		s->limited = s->in_train = 0;
+		s->round_least = 0;
 		if (f->why)
 			return;
 	}
+	if (rtt && (!s->round_least || rtt < s->round_least))
+		s->round_least = rtt;
+	if (rtt)
+		s->floor = MIN(s->floor, rtt);
 	s->limited |= !f->limited;
 	s->peak = MAX(s->peak, inflight);
 	p.came = f->now_ns;

@@ -21,13 +21,11 @@ params! {
         creep: Fixed = Fixed::milli(250), "a share from 0.125 to 1", |v| (Fixed::ONE / 8..=Fixed::ONE).contains(&v.0);
         /// The share of the growth of a flight that the rate must follow.
         follow: Fixed = Fixed::milli(300), "a share from 0 to 0.5", |v| (0..=Fixed::ONE / 2).contains(&v.0);
-        /// The delay of a round without which it does not leave, as a share of the minimum RTT.
-        queue: Fixed = Fixed::milli(250), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);
         /// The window that it leaves with, as a multiple of what the rate found fills.
         keep: Fixed = Fixed::milli(1250), "a number from 0.5 to 2", |v| (Fixed::ONE / 2..=2 * Fixed::ONE).contains(&v.0);
         /// Lost segments in a round that are no sign of a full path, if nothing else is.
         few: u32 = 2, "a whole number up to 10", |v| v <= 10;
-        /// If off, the noise in round-trip times is not learned.
+        /// If off, neither the noise in round-trip times nor a rise of their floor is learned.
         noise: bool = true, "on or off", |_v| true;
         /// If off, the rate of the ACKs does not slow growth below doubling.
         brake: bool = true, "on or off", |_v| true;
@@ -41,10 +39,6 @@ const BETA: u64 = 7;
 
 fn times(b: Bytes, f: Fixed) -> Bytes {
     b.scale(f.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
-}
-
-fn share(s: Span, f: Fixed) -> Span {
-    s.scale(f.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
 }
 
 /// A round that is over: the bytes delivered in it, over what time.
@@ -77,9 +71,14 @@ pub struct RateBound {
     shown: Option<Rate>,
     /// The last round that the application did not limit.
     past: Option<Past>,
-    /// Delay above the minimum RTT that is not of a queue's making.
+    /// Delay above the floor that is not of a queue's making.
     noise: Span,
+    /// The least RTT of all.
     least: Floor,
+    /// That of this round.
+    least_of_round: Floor,
+    /// That of the last round that met no queue, or a lower one since.
+    floor: Span,
 }
 
 impl RateBound {
@@ -96,13 +95,15 @@ impl RateBound {
             past: None,
             noise: Span::ZERO,
             least: Floor::default(),
+            least_of_round: Floor::default(),
+            floor: Span::ZERO,
         }
     }
 
-    /// Returns the minimum RTT: the host's, or the least sample if the host has none; `None` if there is
-    /// neither.
+    /// Returns the RTT of the path without a queue: the host's minimum, or the least sample if the host has none, or more if
+    /// the path has become longer; `None` if there is no sample.
     fn base(&self, v: &View) -> Option<Span> {
-        v.min_rtt.filter(|min| min.0 > 0).or(self.least.0)
+        Some(v.min_rtt.filter(|min| min.0 > 0).or(self.least.0)?.max(self.floor))
     }
 
     /// Returns the rate that this round's train shows, if it is believed: it is long, or the path spread it
@@ -121,16 +122,18 @@ impl RateBound {
         let (flight, took) = (before - self.before, v.now.since(began));
         let rate = Rate::new(flight, took).filter(|_| !self.flight.limited)?;
         let last = self.past.replace(Past { flight, took, rate });
-        let busy = self.train.took() >= (base + self.noise).scale(7, 8);
+        let busy = self.train.took() >= took.scale(7, 8);
         self.shown = self.rate_now(base);
         let last = last.filter(|l| flight > l.flight + l.flight / 8)?;
         if self.params.noise && rate >= last.rate_for(flight, Fixed(Fixed::ONE / 2)) {
-            // Neither flight met a queue: what delay both had is not of their making.
+            // Neither flight met a queue: what delay both had is not of their making. Of this, what all packets of the round
+            // had is the path's.
+            self.floor = self.floor.max(self.least_of_round.0.unwrap_or(base));
+            let base = base.max(self.floor);
             let delay = Span(took.min(last.took).0.saturating_sub(base.0));
             self.noise = self.noise.max(delay.min(base));
         }
-        let queued = took >= base + self.noise + share(base, self.params.queue);
-        if !busy || !queued || rate >= last.rate_for(flight, self.params.follow) {
+        if !busy || rate >= last.rate_for(flight, self.params.follow) {
             return None;
         }
         let filled = rate.max(last.rate).over(base + self.noise);
@@ -171,9 +174,14 @@ impl Startup for RateBound {
             (self.began, self.before) = (Some(v.now), before);
             self.flight = Flight::new(ack.prior_inflight.max(v.mss));
             self.train = Train::default();
+            self.least_of_round = Floor::default();
             if let Some(left) = left {
                 return left;
             }
+        }
+        if let Some(rtt) = ack.rtt.filter(|rtt| rtt.0 > 0) {
+            self.least_of_round.add(rtt);
+            self.floor = self.floor.min(rtt);
         }
         self.flight.add(ack);
         self.train.add(v.now, before, ack);
@@ -199,5 +207,6 @@ impl Startup for RateBound {
     fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("rate_bps", self.shown.map_or(f64::NAN, |r| r.0 as f64));
         put("noise_s", self.noise.as_secs_f64());
+        put("floor_s", self.floor.as_secs_f64());
     }
 }

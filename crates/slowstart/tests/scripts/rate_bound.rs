@@ -72,22 +72,25 @@ fn it_leaves_when_a_larger_flight_brings_no_higher_rate() {
     ));
 }
 
-/// The second round takes a quarter longer than the minimum RTT, which is the least that it leaves with.
+/// A pause of an eighth of the round before its end: the path was not full, whatever the delay is.
 #[test]
-fn it_goes_on_without_delay() {
-    let run = "+1ms ack 1 rtt 125ms
-         +1ms ack 1 x124 rtt 125ms
-         +999us ack 1 rtt 156ms -> ssthresh -";
-    play(&format!("{FULL}\n{run}"));
+fn it_goes_on_if_the_acks_paused() {
+    for (pause, end) in [("17ms", "exit rate-flat"), ("19ms", "ssthresh -")] {
+        play(&format!(
+            "{FULL}
+             +1ms ack 1 rtt 125ms
+             +1ms ack 1 x124 rtt 125ms
+             +{pause} ack 1 rtt 175ms -> {end}"
+        ));
+    }
 }
 
 /// The flight is a quarter larger; a rate that is 7.5 % higher is what it needs to go on.
 #[test]
 fn it_goes_on_when_the_rate_follows() {
     for (gap, end) in [("928us", "ssthresh -"), ("940us", "exit rate-flat")] {
-        let full = FULL.replace("rate-bound", "rate-bound:queue=0");
         play(&format!(
-            "{full}
+            "{FULL}
              +1ms ack 1 rtt 125ms
              +{gap} ack 1 x124 rtt 120ms
              +{gap} ack 1 rtt 120ms -> {end}"
@@ -107,8 +110,8 @@ fn a_round_that_the_application_limited_says_nothing() {
     ));
 }
 
-/// Ten and twenty packets take 150 ms, and the rate doubles: the delay is not of their making. With
-/// `noise=off` it is.
+/// Ten and twenty packets take 150 ms, and the rate doubles: the delay is not of their making. Where a packet of the round
+/// had less it is noise; with `noise=off` it is a queue's.
 #[test]
 fn delay_with_which_the_rate_still_follows_is_noise() {
     for (params, noise) in [("", "0.05"), (":noise=off", "0")] {
@@ -117,10 +120,24 @@ fn delay_with_which_the_rate_still_follows_is_noise() {
              +100ms ack 1 rtt 100ms
              ack 1 x9
              +150ms ack 1 rtt 150ms -> noise_s 0
-             ack 1 x19
+             ack 1 x19 rtt 100ms
              +150ms ack 1 rtt 150ms -> noise_s {noise}"
         ));
     }
+}
+
+/// The same, and all packets of the round had 150 ms: the path has become longer, and a shorter RTT takes that back.
+#[test]
+fn delay_that_all_packets_of_such_a_round_have_is_the_paths() {
+    play(
+        "startup rate-bound
+         +100ms ack 1 rtt 100ms
+         ack 1 x9
+         +150ms ack 1 rtt 150ms -> floor_s 0
+         ack 1 x19 rtt 150ms
+         +150ms ack 1 rtt 150ms -> noise_s 0, floor_s 0.15
+         +1ms ack 1 rtt 130ms -> floor_s 0.13",
+    );
 }
 
 /// Two lost segments in a round are not a full path; the third ends it, with 0.7 of the most in flight.
