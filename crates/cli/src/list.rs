@@ -78,7 +78,7 @@ enum What {
 /// True if a text is meant as a path, not as the name of a kind.
 fn is_path(text: &str) -> bool {
     let is_file = Path::new(text).extension().is_some_and(|e| e == "toml");
-    is_file || text.contains('=') || PathSpec::builtins().iter().any(|p| p.name == text)
+    is_file || text.contains(['=', ' ']) || PathSpec::builtins().iter().any(|p| p.name == text)
 }
 
 /// Reads the kind of names to list, or a path.
@@ -363,7 +363,8 @@ fn draw(path: &PathSpec) -> Result<()> {
         let (rate, rtt) = (rate(link.rate.0 as f64), delay(link.base_rtt.as_secs_f64() * 1e3));
         let is_slowest = links.len() > 1 && Some(link.rate) == slowest;
         let mark = if is_slowest { "; the rate of the path" } else { "" };
-        line(&format!("  |  {name}: {rate}, {rtt} of RTT, {queue}{mark}"))?;
+        let held = link.held_by.map_or_else(String::new, |by| format!(" (held to that by {by})"));
+        line(&format!("  |  {name}: {rate}{held}, {rtt} of RTT, {queue}{mark}"))?;
     }
     print("receiver")?;
     let of = shown(path, &(0..DRAWN).collect::<Vec<_>>());

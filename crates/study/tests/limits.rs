@@ -68,6 +68,8 @@ fn the_largest_share_is_what_limits_the_sender() {
         ("handshake", text("rate=20Mbit rtt=40ms queue=4bdp drop_synack=3", "hystart", "500kB")),
         // Ten segments are one flight, which takes 120 ms to serialize.
         ("last flight", text("rate=1Mbit rtt=20ms queue=20packets", "hystart", "14kB")),
+        // The same, and the window is full: only the FIN waits for it.
+        ("last flight", text("rate=1Mbit rtt=20ms queue=20packets", "hystart", "14480B")),
     ];
     for (expected, text) in cases {
         let row = run(&text);

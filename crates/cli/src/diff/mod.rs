@@ -54,6 +54,7 @@ struct Count {
     better: usize,
     worse: usize,
     too_few: usize,
+    unlike: usize,
     missing: usize,
     new: usize,
 }
@@ -64,6 +65,7 @@ impl Count {
         self.better += usize::from(is == Is::Better);
         self.worse += usize::from(is == Is::Worse);
         self.too_few += usize::from(is == Is::TooFew);
+        self.unlike += usize::from(is == Is::Unlike);
     }
 
     fn sentence(&self) -> String {
@@ -72,6 +74,7 @@ impl Count {
         for (n, what) in [
             (self.better, "better"),
             (self.too_few, "not compared, with too few runs"),
+            (self.unlike, "not compared, with another workload"),
             (self.missing, "only in A"),
             (self.new, "only in B"),
         ] {
@@ -183,6 +186,13 @@ impl Diff {
                 count.compared
             );
         }
+        if count.unlike > 0 {
+            bail!(
+                "{} of {} cannot be compared: expected transfers of the same size, or the same application",
+                count.unlike,
+                count.compared
+            );
+        }
         Ok(true)
     }
 
@@ -234,13 +244,14 @@ mod tests {
     #[test]
     fn what_is_worse_or_missing_is_counted() {
         let mut count = Count::default();
-        for is in [Is::Same, Is::Open, Is::Better, Is::Worse, Is::TooFew] {
+        for is in [Is::Same, Is::Open, Is::Better, Is::Worse, Is::TooFew, Is::Unlike] {
             count.add(is);
         }
         count.missing = 2;
         assert_eq!(
             count.sentence(),
-            "1 of 5 startups and paths are worse in B; 1 better; 1 not compared, with too few runs; 2 only in A."
+            "1 of 6 startups and paths are worse in B; 1 better; 1 not compared, with too few runs; 1 not compared, with another \
+             workload; 2 only in A."
         );
     }
 }

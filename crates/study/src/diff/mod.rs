@@ -40,7 +40,7 @@ pub struct Line {
     pub path: String,
     /// The label of the startup.
     pub startup: String,
-    /// What B is: better, worse, no-difference, same, too-few-runs, missing (only in A) or new (only in B).
+    /// What B is: better, worse, no-difference, same, too-few-runs, other-workload, missing (only in A) or new (only in B).
     pub b_is: &'static str,
     /// What is worse, then what is better.
     pub why: Vec<String>,

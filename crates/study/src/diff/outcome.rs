@@ -5,7 +5,7 @@ use crate::price::{Price, share};
 use crate::record::Row;
 use crate::stats::{FEWEST_PAIRS, Median, median};
 use crate::summary::{Measure, Summary};
-use crate::words::{delay, number};
+use crate::words::{bytes, delay, number};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +22,8 @@ pub enum Is {
     Same,
     /// Fewer than [`FEWEST_PAIRS`] valid runs, and not the same.
     TooFew,
+    /// The two transferred other sizes, or ran other applications: their times do not compare.
+    Unlike,
 }
 
 impl Is {
@@ -33,6 +35,7 @@ impl Is {
             Self::Open => "no-difference",
             Self::Same => "same",
             Self::TooFew => "too-few-runs",
+            Self::Unlike => "other-workload",
         }
     }
 }
@@ -84,6 +87,18 @@ fn where_a_completes(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|r| !a.contains(&r.run) || b.contains(&r.run)).cloned().collect()
 }
 
+/// What the runs transfer; `None` if they differ among themselves.
+fn workload(s: &Summary) -> Option<String> {
+    let of = |r: &Row| match (r.size_bytes, r.objects.is_some()) {
+        (Some(size), _) => format!("transfers of {}", bytes(size)),
+        (None, true) => "objects".to_string(),
+        (None, false) => "transfers without end".to_string(),
+    };
+    let (first, rest) = s.rows.split_first()?;
+    let first = of(first);
+    rest.iter().all(|r| of(r) == first).then_some(first)
+}
+
 /// True if the runs of both have the same figures, run by run.
 fn same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| -> BTreeMap<u32, _> {
@@ -98,6 +113,12 @@ fn same(a: &Summary, b: &Summary) -> bool {
 impl Outcome {
     /// Compares the runs of a startup over a path in two results. `margin` is a share.
     pub fn new(a: &Summary, b: &Summary, margin: f64) -> Self {
+        if let [Some(x), Some(y)] = [a, b].map(workload) {
+            if x != y {
+                let (by, why) = (Measure::Completion, vec![("other workload", format!("A has {x}, B {y}"))]);
+                return Self { is: Is::Unlike, by, why, percent: None, pairs: 0 };
+            }
+        }
         let rows = common(a, b);
         let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
         let d = Decision::new(&rows, &terms);
@@ -231,6 +252,7 @@ impl Outcome {
             Is::Same => "same".into(),
             Is::TooFew => "too few runs".into(),
             Is::Open => "no difference".into(),
+            Is::Unlike => "another workload".into(),
             Is::Better | Is::Worse => self.why.iter().map(|w| w.0).collect::<Vec<_>>().join(", "),
         }
     }
@@ -241,13 +263,14 @@ impl Outcome {
             Is::Worse => {
                 format!("{} {}", b.label, self.why.iter().map(|w| &*w.1).collect::<Vec<_>>().join(", "))
             }
+            Is::Unlike => format!("{}: {}", b.label, self.why[0].1),
             Is::TooFew => {
                 let runs = if self.pairs > 0 { self.pairs } else { a.rows.len().min(b.rows.len()) };
                 format!("{}: {runs} valid runs, where a comparison takes {FEWEST_PAIRS} or more", b.label)
             }
-            _ => b.label.clone(),
+            _ => String::new(),
         };
-        let mut parts = vec![head];
+        let mut parts = Vec::from_iter((!head.is_empty()).then_some(head));
         if a.rows.len() != b.rows.len() && self.pairs > 0 {
             let [x, y] = [a, b].map(|s| s.rows.len());
             parts.push(format!("compared over the {} runs that both have, of {x} and {y}", self.pairs));
@@ -258,8 +281,9 @@ impl Outcome {
             let [x, y] = [a, b].map(|s| s.rows.len());
             format!("completes in {} of {x} runs of A and in {} of {y} of B", x - never[0], y - never[1])
         }));
-        let says = matches!(self.is, Is::Worse | Is::TooFew) || parts.len() > 1;
-        says.then(|| parts.join("; "))
+        let named = matches!(self.is, Is::Worse | Is::TooFew | Is::Unlike);
+        let name = if named { String::new() } else { format!("{}: ", b.label) };
+        (!parts.is_empty()).then(|| name + &parts.join("; "))
     }
 }
 
@@ -325,7 +349,7 @@ mod tests {
         // The same in both is no difference, and is said.
         let none = never(of([7.0, 7.2], 6), &[0, 1, 2, 3, 4, 5]);
         let (same, said) =
-            (outcome(&none, &none), "search; completes in 0 of 6 runs of A and in 0 of 6 of B");
+            (outcome(&none, &none), "search: completes in 0 of 6 runs of A and in 0 of 6 of B");
         assert_eq!(same.note(&summarise(&none)[0], &summarise(&none)[0]).as_deref(), Some(said));
         assert_eq!(same.is, Is::Same);
         assert_eq!(is(&fast, &a).0, Is::Better);
@@ -361,6 +385,25 @@ mod tests {
         let o = outcome(&a, &b);
         assert_eq!((o.is, o.words().as_str()), (Is::Worse, "loses more, faster"));
         assert_eq!(o.why[0].1, "loses more packets in 10 of 30 runs, up to 3,000 more");
+    }
+
+    /// Neither a larger transfer nor one that has no end is a slower one.
+    #[test]
+    fn other_workloads_do_not_compare() {
+        let a = of([7.0, 7.2], 6);
+        let with = |size: Option<u64>| {
+            let mut rows = of([9.0, 9.2], 6);
+            rows.iter_mut().for_each(|r| r.size_bytes = size);
+            rows
+        };
+        for (b, said) in [
+            (with(Some(20_000_000)), "search: A has transfers of 10 MB, B transfers of 20 MB"),
+            (with(None), "search: A has transfers of 10 MB, B transfers without end"),
+        ] {
+            let o = outcome(&a, &b);
+            assert_eq!((o.is, o.words().as_str()), (Is::Unlike, "another workload"));
+            assert_eq!(o.note(&summarise(&a)[0], &summarise(&b)[0]).as_deref(), Some(said));
+        }
     }
 
     #[test]

@@ -551,6 +551,7 @@ fn links_behind_the_first_add_to_the_path() {
     let path = load(line);
     let link = |mbit: u64, ms, buffer| LinkFacts {
         rate: Rate(mbit * 1_000_000),
+        held_by: None,
         base_rtt: Span::millis(ms),
         buffer: Some(Bytes(buffer)),
     };
@@ -573,6 +574,15 @@ fn links_behind_the_first_add_to_the_path() {
         load("geo-144").facts().base_rtt + Span::millis(5)
     );
     assert_eq!(load("rate=1Gbit rtt=1ms then=fiber").links().len(), 2);
+    for (held, by) in [
+        ("rate=1Gbit rtt=60ms policer=\"rate=100Mbit burst=125kB\"", Some("its policer")),
+        ("rate=1Gbit rtt=60ms policer=\"rate=2Gbit burst=125kB\"", None),
+        ("rate=50Mbit rtt=20ms host_rate=20Mbit", Some("the host's interface")),
+        ("rate=50Mbit rtt=20ms netem=delay 40ms rate 10mbit", Some("netem")),
+        ("netem rate 10mbit delay 40ms", None),
+    ] {
+        assert_eq!(load(held).links()[0].held_by, by, "{held}");
+    }
 }
 
 #[test]

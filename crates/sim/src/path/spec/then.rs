@@ -34,8 +34,10 @@ const NOT_OF_A_LINK: [&str; 10] = [
 /// One link of a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LinkFacts {
-    /// Its mean rate.
+    /// Its mean rate, or that of what holds it to less.
     pub rate: Rate,
+    /// What holds it to less than its own rate.
+    pub held_by: Option<&'static str>,
     /// What it adds to the least round-trip time of the path.
     pub base_rtt: Span,
     /// The limit of its queue in bytes of IP packets; `None` if there is none.

@@ -80,7 +80,17 @@ impl PathSpec {
         let own = keys.host()?;
         let own_rate = own.as_ref().map_or(Rate(u64::MAX), |(rate, _)| *rate);
         let of_netem = netem_rate.unwrap_or(Rate(u64::MAX));
-        let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate).min(of_netem);
+        let holders = [
+            ("its shaper", least(&shaper)),
+            ("its policer", least(&policer)),
+            ("the host's interface", own_rate),
+            ("netem", of_netem),
+        ];
+        let (held_by, rate) = holders.into_iter().fold((None, link_rate), |least, (by, rate)| {
+            if rate < least.1 { (Some(by), rate) } else { least }
+        });
+        // Without a link it is the rate itself.
+        let held_by = held_by.filter(|_| has_link);
         let bdp = rate.over(whole_rtt);
         let is_written = keys.values.contains_key("queue");
         let mut queue = if is_written || (limit.is_none() && has_link) {
@@ -173,7 +183,7 @@ impl PathSpec {
         let random_drop =
             keys.take("random_drop", quantity::share_above, "a share and a backlog, as 25%@18MB")?;
         let above = random_drop.map_or(Bytes::MAX, |(_, above)| above);
-        let first = LinkFacts { rate, base_rtt: own_rtt, buffer };
+        let first = LinkFacts { rate, held_by, base_rtt: own_rtt, buffer };
         let slowest =
             then.iter().map(|link| link.own).fold(first, |a, b| if b.rate < a.rate { b } else { a });
         let facts = PathFacts {

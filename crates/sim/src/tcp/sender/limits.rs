@@ -123,6 +123,8 @@ impl<C: Controller + Clone> Sender<C> {
             Stop::HostQueue => LimitedBy::HostQueue,
             _ if repairs => LimitedBy::Recovery,
             Stop::Data => self.data_limit(),
+            // Only the FIN waits.
+            Stop::Window if self.unsent() == 0 => self.data_limit(),
             // What was in flight when the window was full is not all acknowledged: the pacer only spreads a
             // window that is used up.
             Stop::Pacer if self.board.una() > self.window_full_at => LimitedBy::Pacing,
