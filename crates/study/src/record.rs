@@ -193,9 +193,10 @@ pub struct Marks {
     pub responses: u64,
 }
 
-/// The objects that the client of a browser, web, video or burst application asked for while the run lasted, and how
-/// long each took, from its request to its last byte. The run goes on for those under way at its end, as long again
-/// as it lasted and a minute at least; then they never came.
+/// The objects that the client of a browser, web, video or burst application asked for while the run lasted, or the parts
+/// that a sender wrote by a schedule of several; and how long each took, from its request, or the last write of the part,
+/// to its last byte. The run goes on for those under way at its end, as long again as it lasted and a minute at least; then
+/// they never came.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objects {
@@ -388,7 +389,7 @@ pub struct Row {
     /// Seconds until the receiver had so many bytes, by their number; null if it never had.
     #[cfg_attr(feature = "schema", schemars(schema_with = "milestones"))]
     pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
-    /// The objects of a browser, of web, video and bursts; absent for other applications.
+    /// The objects of a browser, of web, video, bursts and writes in several parts; absent for other applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<Objects>,
     /// The connections of a transfer that has several, whose exit and class are then those of the one that left

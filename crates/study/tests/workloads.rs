@@ -95,7 +95,22 @@ fn every_application_with_pauses_has_objects() {
     assert_eq!(count("100kB,1s,200kB,1s,300kB"), Some(3));
     assert_eq!(count("video"), Some(17), "three at once, then one each four seconds");
     assert!(count("web").is_some_and(|n| n > 50));
-    assert_eq!((count("bulk"), count("writes:100kB,1s,100kB")), (None, None));
+    assert_eq!((count("writes:100kB,1s,100kB"), count("writes:500kB@1Mbit,1MB")), (Some(2), Some(2)));
+    assert_eq!((count("bulk"), count("writes:100kB@10kB/3ms")), (None, None));
+}
+
+/// A part of a schedule takes from its last write to its arrival: its pauses and its rate are the application's.
+#[test]
+fn what_is_written_after_a_pause_takes_as_long_as_what_is_requested_after_it() {
+    let of = |app: &str| with_setting(app, ("idle_restart", "on"), 1)[0].objects.clone().expect("objects");
+    let (written, requested) = (of("writes:1MB,5s,300kB,5s,300kB"), of("1MB,5s,300kB,5s,300kB"));
+    assert_eq!((written.asked, written.complete), (3, 3));
+    // A request takes half a round trip to the server, and the first one follows the handshake.
+    for (w, r) in written.times_s.iter().flatten().zip(requested.times_s.iter().flatten()).skip(1) {
+        assert!((r - w - 0.04).abs() < 0.005, "{written:?} {requested:?}");
+    }
+    let paced = of("writes:500kB@1Mbit,5s,10kB");
+    assert!(paced.times_s.iter().flatten().all(|t| *t < 0.1), "{paced:?}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::random::Stream;
 use browser::Browser;
 pub use bursts::Bursts;
 use slowstart::units::{Instant, Span};
-use writes::Writer;
 pub use writes::Writes;
+use writes::{Piece, Writer};
 
 /// What a flow's application does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,12 +59,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// True if its client asks for several objects, which it judges the connection by ([`App::objects`]).
+    /// True if it has several objects, which it judges the connection by ([`App::objects`]).
     pub const fn has_objects(&self) -> bool {
-        matches!(
-            self,
-            Self::Objects { .. } | Self::Web | Self::Browser | Self::Bursts(_) | Self::Video { .. }
-        )
+        match self {
+            Self::Objects { .. } | Self::Web | Self::Browser | Self::Bursts(_) | Self::Video { .. } => true,
+            Self::Writes(writes) => writes.parts() > 1,
+            Self::Bulk { .. } | Self::External { .. } | Self::Request { .. } => false,
+        }
     }
 }
 
@@ -142,12 +143,13 @@ const SIZES: [(u64, u64); 9] = [
     (1000, 604_000),
 ];
 
-/// What a client asked for and judges its connection by: an object of a page, a burst, a segment of a video.
+/// What an application judges its connection by: an object of a page, a burst, a segment of a video; or a part of what a
+/// sender writes by a schedule.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// Its size, bytes.
     pub bytes: u64,
-    /// When it was requested.
+    /// When it was requested, or the last of it was written by a schedule.
     pub asked: Instant,
     /// When its last byte arrived; `None` if it has not.
     pub came: Option<Instant>,
@@ -239,7 +241,7 @@ impl App {
         }
     }
 
-    /// The objects that were requested, in the order of the requests, in which they arrive
+    /// The objects that were requested or written, in that order, in which they arrive
     /// ([`Kind::has_objects`]).
     pub fn objects(&self) -> &[Object] {
         &self.objects
@@ -258,7 +260,11 @@ impl App {
             Kind::External { size } => self.transfer(s, Some(size), true),
             Kind::Writes(writes) => {
                 let begins = s.is_sender && self.written[s.end] == 0;
-                let action = self.transfer(s, Some(writes.bytes()), true);
+                let mut action = self.transfer(s, Some(writes.bytes()), true);
+                if !s.is_sender {
+                    self.arrive(now, s.delivered);
+                    action.due = writes.end(self.came.0).unwrap_or(u64::MAX);
+                }
                 if begins { self.write(now, s.end).unwrap_or_default() } else { action }
             }
             // The client does not close: the server does, after its response.
@@ -283,14 +289,19 @@ impl App {
         action
     }
 
-    /// The client of an exchange, to which this many bytes are delivered.
-    fn on_response(&mut self, now: Instant, delivered: u64) -> Action {
+    /// Records which objects are complete, now that this many bytes are delivered.
+    fn arrive(&mut self, now: Instant, delivered: u64) {
         while let Some(next) =
             self.objects.get_mut(self.came.0).filter(|o| self.came.1 + o.bytes <= delivered)
         {
             next.came = Some(now);
             self.came = (self.came.0 + 1, self.came.1 + next.bytes);
         }
+    }
+
+    /// The client of an exchange, to which this many bytes are delivered.
+    fn on_response(&mut self, now: Instant, delivered: u64) -> Action {
+        self.arrive(now, delivered);
         let response_end = self.pending.and_then(|p| p.response_end);
         let whole = response_end.is_some_and(|end| delivered >= end);
         let next = match self.pending {
@@ -334,8 +345,11 @@ impl App {
     /// write by a schedule.
     pub(crate) fn write(&mut self, now: Instant, sender: End) -> Option<Action> {
         let Kind::Writes(writes) = self.kind else { return None };
-        let (write, acts_at) = self.writer.next(&writes, now);
+        let Piece { bytes: write, completes, next: acts_at } = self.writer.next(&writes, now);
         self.written[sender] += write;
+        if let Some(bytes) = completes.filter(|_| self.kind.has_objects()) {
+            self.objects.push(Object { bytes, asked: now, came: None });
+        }
         // It reads nothing.
         Some(Action { write, close: acts_at.is_none(), acts_at, due: u64::MAX, ..Action::default() })
     }

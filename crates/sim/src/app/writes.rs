@@ -77,6 +77,17 @@ impl Writes {
         self.parts.iter().map(|p| p.bytes).fold(0, u64::saturating_add)
     }
 
+    /// The number of its parts.
+    pub const fn parts(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of a part and of all before it; `None` behind the last.
+    pub(super) fn end(&self, part: usize) -> Option<u64> {
+        let parts = self.parts[..self.count].get(..=part)?;
+        Some(parts.iter().map(|p| p.bytes).fold(0, u64::saturating_add))
+    }
+
     /// From the first write to the last.
     pub fn lasts(&self) -> Span {
         self.parts[..self.count].iter().fold(Span::ZERO, |sum, p| sum + p.pause + p.lasts())
@@ -91,19 +102,29 @@ pub(super) struct Writer {
     written: u64,
 }
 
+/// A piece of a schedule.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) bytes: u64,
+    /// The bytes of the part of which it is the last.
+    pub(super) completes: Option<u64>,
+    /// When the one after it is due; `None` if it is the last of all.
+    pub(super) next: Option<Instant>,
+}
+
 impl Writer {
-    /// Takes the next piece at `now`: its bytes, and when the one after it is due; `None` if it is the last.
-    pub(super) fn next(&mut self, writes: &Writes, now: Instant) -> (u64, Option<Instant>) {
+    /// Takes the next piece at `now`.
+    pub(super) fn next(&mut self, writes: &Writes, now: Instant) -> Piece {
         let part = writes.parts[self.part];
         let bytes = part.piece.min(part.bytes - self.written);
         self.written += bytes;
         if self.written < part.bytes {
-            return (bytes, Some(now + part.period));
+            return Piece { bytes, completes: None, next: Some(now + part.period) };
         }
         *self = Self { part: self.part + 1, written: 0 };
         let next = writes.parts[..writes.count].get(self.part);
         // A part without a pause begins when the last piece of the one before has had its time.
-        (bytes, next.map(|p| now + p.pause.max(part.period)))
+        Piece { bytes, completes: Some(part.bytes), next: next.map(|p| now + p.pause.max(part.period)) }
     }
 }
 
@@ -114,12 +135,21 @@ mod tests {
     fn played(text: &str) -> Vec<(u64, u64)> {
         let writes = Writes::parse(text).expect("writes");
         let (mut writer, mut now, mut all) = (Writer::default(), Instant::ZERO, Vec::new());
+        let mut ends = Vec::new();
         loop {
-            let (bytes, next) = writer.next(&writes, now);
-            all.push((now.0 / 1_000_000, bytes));
-            let Some(next) = next else { break };
+            let piece = writer.next(&writes, now);
+            all.push((now.0 / 1_000_000, piece.bytes));
+            ends.extend(piece.completes);
+            let Some(next) = piece.next else { break };
             now = next;
         }
+        let sums: Vec<u64> = (0..writes.parts()).filter_map(|n| writes.end(n)).collect();
+        let so_far = ends.iter().scan(0, |sum, bytes| {
+            *sum += bytes;
+            Some(*sum)
+        });
+        assert_eq!(so_far.collect::<Vec<_>>(), sums);
+        assert_eq!(writes.end(writes.parts()), None);
         assert_eq!(all.iter().map(|w| w.1).sum::<u64>(), writes.bytes());
         all
     }
