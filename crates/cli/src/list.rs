@@ -298,7 +298,11 @@ fn brief(list: &[Entry]) -> Result<()> {
     let baseline = default_startup(SIMULATOR).unwrap_or_default();
     print(&format!("{}; * compared by default, {baseline} as the baseline", Kind::Startups.heading()))?;
     let names = list.iter().map(|e| e.name.len()).max().unwrap_or(0);
-    for e in list {
+    let (apart, ranked): (Vec<&Entry>, Vec<&Entry>) = list.iter().partition(|e| e.is_reconstructed);
+    for (i, e) in ranked.iter().chain(&apart).enumerate() {
+        if i == ranked.len() {
+            line("reconstructed without their papers, neither ranked nor advised:")?;
+        }
         let mark = if e.is_default { '*' } else { ' ' };
         line(&format!("  {:<names$} {mark} {} ({})", e.name, e.about, e.sources.join("; ")))?;
     }

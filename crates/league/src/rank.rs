@@ -28,7 +28,7 @@ pub struct Place<'a> {
     /// The startup as written, with its parameters.
     pub startup: &'a str,
     /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others;
-    /// `None` if it broke a rule.
+    /// `None` if it broke a rule, or is reconstructed.
     pub rank: Option<usize>,
     /// True if none that every sender can use beats it in time and costs together, directly or by way of others.
     /// What broke a rule, never gets there where another does, or hides what it loses is beaten, and fewer than
@@ -36,11 +36,22 @@ pub struct Place<'a> {
     pub unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
+    /// True if it broke a rule, so that it has no figures.
+    pub broke_a_rule: bool,
+    /// True if it is reconstructed without its paper: it neither ranks nor beats another.
+    pub reconstructed: bool,
     /// The differences in time from the baseline; none for the baseline itself.
     pub differences: [Option<Difference>; TIMES.len()],
     /// In how many cases it loses more packets than the baseline, and makes others lose more; none for the
     /// baseline itself.
     pub prices: [Option<Price>; COSTS.len()],
+}
+
+impl Place<'_> {
+    /// True if it is no answer for every sender: it needs what one may lack, or is reconstructed.
+    pub fn is_apart(&self) -> bool {
+        self.reconstructed || self.need.is_some_and(Need::is_rare)
+    }
 }
 
 /// The times that are compared; the first decides.
@@ -100,7 +111,7 @@ fn gets_there(r: &GameRow, m: Measure) -> bool {
 }
 
 /// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none
-/// behind one that it certainly beats; last those that need what a sender may lack.
+/// behind one that it certainly beats; last those that need what a sender may lack, and the reconstructed.
 pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) -> Vec<Place<'a>> {
     let names = startups(rows);
     if names.is_empty() {
@@ -118,28 +129,30 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         let startup = names.iter().position(|n| *n == r.startup).expect("the names are those of the rows");
         own[startup][at] = Some(r);
     }
-    let needs: Vec<Option<Need>> = names
-        .iter()
-        .map(|n| registry::named(n.split(':').next().unwrap_or(n)).and_then(|e| e.algorithm.need()))
-        .collect();
+    let entries: Vec<_> = names.iter().map(|n| registry::named(n.split(':').next().unwrap_or(n))).collect();
+    let needs: Vec<Option<Need>> =
+        entries.iter().map(|e| e.as_ref().and_then(|e| e.algorithm.need())).collect();
+    let reconstructed: Vec<bool> =
+        entries.iter().map(|e| e.as_ref().is_some_and(|e| e.is_reconstructed)).collect();
     let broken: Vec<bool> =
         names.iter().map(|n| rows.iter().any(|r| r.startup == *n && r.broken.is_some())).collect();
+    let ranks = |i: usize| !broken[i] && !reconstructed[i];
     let lacking: Vec<bool> =
-        (0..names.len()).map(|i| i != base && (broken[i] || needs[i].is_some_and(Need::is_rare))).collect();
+        (0..names.len()).map(|i| i != base && (!ranks(i) || needs[i].is_some_and(Need::is_rare))).collect();
     let time = |i: usize, j: usize| difference(&own[i], &own[j], TIMES[0], terms.margin);
     let order = Order::new(names.len(), |i, j| {
-        !broken[i] && time(i, j).is_some_and(|d: Difference| d.change == Change::Better)
+        ranks(i) && time(i, j).is_some_and(|d: Difference| d.change == Change::Better)
     });
     let costs: Vec<f64> =
         (0..names.len()).map(|i| time(i, base).map_or(f64::INFINITY, |d| d.median.mid)).collect();
     let better = Order::new(names.len(), |i, j| {
-        !broken[i] && (!lacking[i] || lacking[j]) && is_better(&own[i], &own[j], terms.margin)
+        ranks(i) && (!lacking[i] || lacking[j]) && is_better(&own[i], &own[j], terms.margin)
     });
     let stalled = |i: usize| own[i].iter().flatten().filter(|r| r.never(10_000_000)).count();
     let price_of = |i: usize, m: Measure| price(&own[i], &own[base], m);
     let unbeaten = |i: usize| {
-        let able = |j: &usize| !broken[*j] && (!lacking[*j] || lacking[i]);
-        !broken[i]
+        let able = |j: &usize| ranks(*j) && (!lacking[*j] || lacking[i]);
+        ranks(i)
             && own[i].iter().flatten().count() >= FEWEST_PAIRS
             && (i == base || !price_of(i, COSTS[0]).is_unseen())
             && !(0..names.len()).filter(able).any(|j| better.is_ahead(j, i) || stalled(j) < stalled(i))
@@ -148,9 +161,11 @@ pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) 
         let judged = i != base && !broken[i];
         Place {
             startup: names[i],
-            rank: (!broken[i]).then(|| order.rank(i)),
+            rank: ranks(i).then(|| order.rank(i)),
             unbeaten: unbeaten(i),
             need: needs[i],
+            broke_a_rule: broken[i],
+            reconstructed: reconstructed[i],
             differences: TIMES.map(|m| difference(&own[i], &own[base], m, terms.margin).filter(|_| judged)),
             prices: COSTS.map(|m| judged.then(|| price_of(i, m)).filter(|p| p.runs > 0)),
         }
@@ -188,7 +203,8 @@ pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet
     let line = |p: Place| {
         let at = scores.iter().position(|s| s.startup == p.startup);
         let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
-        let rank = p.rank.map_or("broke a rule".to_string(), |r| r.to_string());
+        let none = if p.broke_a_rule { "broke a rule" } else { ABSENT };
+        let rank = p.rank.map_or(none.to_string(), |r| r.to_string());
         let mut cells =
             vec![format!("{}{}{need}", marked(p.startup), if p.unbeaten { " *" } else { "" }), rank];
         cells.extend(p.differences.map(time));
@@ -251,6 +267,22 @@ mod tests {
         let lines = sheet(&rows, None, &TERMS).lines;
         assert_eq!(lines[1], ["fast *", "2", "-30", "-30", "100/0", "-", "0", "100", "0", "0"]);
         assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume * +"));
+    }
+
+    #[test]
+    fn what_is_reconstructed_has_no_rank_and_beats_nobody() {
+        let rows: Vec<GameRow> = cases("hystart", 1.0, 0)
+            .chain(cases("search", 0.8, 0))
+            .chain(cases("jump-start", 0.5, 0))
+            .collect();
+        let found: Vec<(&str, Option<usize>, bool)> =
+            places(&rows, None, &TERMS).iter().map(|p| (p.startup, p.rank, p.unbeaten)).collect();
+        assert_eq!(
+            found,
+            [("hystart", Some(2), false), ("search", Some(1), true), ("jump-start", None, false)]
+        );
+        assert_eq!(sheet(&rows, None, &TERMS).lines[2][..2], ["jump-start~", "-"]);
+        assert!(!crate::verdict::verdict(&rows, &TERMS).contains("jump-start"));
     }
 
     /// Faster in six of eight cases, and never there in two: later than any time.

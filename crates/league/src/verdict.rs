@@ -3,7 +3,6 @@
 use crate::game::GameRow;
 use crate::rank::{Place, Terms, places};
 use crate::score::populations;
-use slowstart::registry::Need;
 use slowstart_study::decision::Change;
 use slowstart_study::price::{Price, RARE};
 use slowstart_study::stats::FEWEST_PAIRS;
@@ -76,7 +75,7 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
     if others.is_empty() {
         return format!("There is no verdict: there is nothing to compare {name} with.");
     }
-    if base.rank.is_none() {
+    if base.broke_a_rule {
         return format!("There is no verdict: the baseline, {name}, broke a rule.");
     }
     let cases = others.iter().filter_map(|p| p.differences[0]).map(|d| d.runs).max().unwrap_or(0);
@@ -85,8 +84,7 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
             "There is no verdict: {cases} cases decide nothing, it takes {FEWEST_PAIRS} or more."
         );
     }
-    let able: Vec<&Place> =
-        others.iter().filter(|p| p.rank.is_some() && !p.need.is_some_and(Need::is_rare)).collect();
+    let able: Vec<&Place> = others.iter().filter(|p| p.rank.is_some() && !p.is_apart()).collect();
     let are = |what: Change| able.iter().copied().filter(|p| change(p) == Some(what)).collect::<Vec<_>>();
     // What is only better in that it completes where the baseline does not is no sooner.
     let by_time = |p: &&Place| is_sooner(p, terms);
@@ -154,7 +152,7 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
             format!("Not shown, for more cases to decide: {}.", names(&unsure, |p| p.startup.into()))
         }),
     );
-    let broken: Vec<&Place> = others.iter().filter(|p| p.rank.is_none()).collect();
+    let broken: Vec<&Place> = others.iter().filter(|p| p.broke_a_rule).collect();
     told.extend(
         (!broken.is_empty()).then(|| format!("Broke a rule: {}.", names(&broken, |p| p.startup.into()))),
     );
@@ -169,10 +167,7 @@ fn somewhere(rows: &[GameRow], terms: &Terms) -> Option<String> {
     for name in populations.iter().filter(|_| populations.len() > 1) {
         let places = places(rows, Some(name), terms);
         let sooner = places.iter().skip(1).filter(|p| {
-            change(p) == Some(Change::Better)
-                && is_sooner(p, terms)
-                && p.rank.is_some()
-                && !p.need.is_some_and(Need::is_rare)
+            change(p) == Some(Change::Better) && is_sooner(p, terms) && p.rank.is_some() && !p.is_apart()
         });
         if let Some(p) = sooner.min_by(|a, b| gain(a).total_cmp(&gain(b))) {
             all.push((gain(p), format!("{name} ({} {} %)", p.startup, signed(gain(p)))));

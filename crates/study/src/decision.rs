@@ -143,7 +143,7 @@ pub struct Standing<'a> {
     /// The startup and its runs.
     pub summary: Summary<'a>,
     /// One more than the number of startups that certainly beat it, or beat one that does. Startups that
-    /// certainly beat each other in a circle share a rank. `None` if it broke a rule.
+    /// certainly beat each other in a circle share a rank. `None` if it broke a rule, or is reconstructed.
     pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
     /// needs, it gets there wherever each of them does, and its runs show all that those of others do. False for all
@@ -154,6 +154,16 @@ pub struct Standing<'a> {
     pub maybe_unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
+    /// True if it is reconstructed without its paper: what it does says little of the startup of that name, which
+    /// neither ranks nor beats another.
+    pub reconstructed: bool,
+}
+
+impl Standing<'_> {
+    /// True if it is no answer for every sender: it needs what one may lack, or is reconstructed.
+    pub fn is_apart(&self) -> bool {
+        self.reconstructed || self.need.is_some_and(Need::is_rare)
+    }
 }
 
 /// The startups of one path, compared.
@@ -163,7 +173,7 @@ pub struct Decision<'a> {
     /// the time to 10 MB, else the time to completion, the first that most runs of the baseline have, else goodput.
     pub by: Measure,
     /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
-    /// beats; last those that need what a sender may lack. Empty if there are no rows.
+    /// beats; last those that need what a sender may lack, and the reconstructed. Empty if there are no rows.
     pub standings: Vec<Standing<'a>>,
     margin: f64,
     harm: &'a [Harm],
@@ -307,15 +317,17 @@ impl<'a> Decision<'a> {
                 })
             })
             .collect();
-        let needs: Vec<Option<Need>> = all
-            .iter()
-            .map(|s| registry::named(&s.rows[0].startup).and_then(|e| e.algorithm.need()))
-            .collect();
-        let lacks = |i: usize| i != base && needs[i].is_some_and(Need::is_rare);
+        let entries: Vec<_> = all.iter().map(|s| registry::named(&s.rows[0].startup)).collect();
+        let needs: Vec<Option<Need>> =
+            entries.iter().map(|e| e.as_ref().and_then(|e| e.algorithm.need())).collect();
+        let reconstructed: Vec<bool> =
+            entries.iter().map(|e| e.as_ref().is_some_and(|e| e.is_reconstructed)).collect();
+        let lacks = |i: usize| i != base && (reconstructed[i] || needs[i].is_some_and(Need::is_rare));
         let broken: Vec<bool> = all.iter().map(is_broken).collect();
         let lacking: Vec<bool> = (0..all.len()).map(|i| lacks(i) || i != base && broken[i]).collect();
-        let order = Order::new(all.len(), |i, j| !broken[i] && decision.beats(&all[i], &all[j]));
-        let able = |i: usize| !lacks(i) && !broken[i];
+        let ranks = |i: usize| !broken[i] && !reconstructed[i];
+        let order = Order::new(all.len(), |i, j| ranks(i) && decision.beats(&all[i], &all[j]));
+        let able = |i: usize| !lacks(i) && ranks(i);
         let n = all.len();
         let beats = |i: usize, j: usize| able(i) && able(j) && decision.is_better(&all[i], &all[j]);
         let beats: Vec<bool> = (0..n * n).map(|k| k / n != k % n && beats(k / n, k % n)).collect();
@@ -347,10 +359,11 @@ impl<'a> Decision<'a> {
             let unbeaten = by_none(&better) && !hides[i];
             decision.standings.push(Standing {
                 summary,
-                rank: (!broken[i]).then(|| order.rank(i)),
+                rank: ranks(i).then(|| order.rank(i)),
                 unbeaten,
                 maybe_unbeaten: by_none(&surely) && !unbeaten,
                 need: needs[i],
+                reconstructed: reconstructed[i],
             });
         }
         decision
@@ -749,6 +762,21 @@ mod tests {
         let front: Vec<&str> =
             d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
         assert_eq!(front, ["kind"]);
+    }
+
+    /// What is known of jump-start is what others say of it: it takes no rank, no star, and neither from another.
+    #[test]
+    fn what_is_reconstructed_stands_apart() {
+        let all =
+            [rows("hystart", &[10.0; 6]), rows("jump-start", &[5.0; 6]), rows("search", &[8.0; 6])].concat();
+        let d = Decision::new(&all, &Terms::default());
+        let places: Vec<(&str, Option<usize>, bool)> =
+            d.standings.iter().map(|s| (s.summary.label.as_str(), s.rank, s.unbeaten)).collect();
+        assert_eq!(
+            places,
+            [("hystart", Some(2), false), ("search", Some(1), true), ("jump-start", None, false)]
+        );
+        assert!(d.standings[2].is_apart() && !d.standings[1].is_apart());
     }
 
     /// careful-resume needs memory: it never heads the list.

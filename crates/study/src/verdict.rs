@@ -55,7 +55,7 @@ fn undecided(all: &[Decision]) -> Option<String> {
     } else if others().all(|s| is_broken(&s.summary)) {
         "every other startup broke a rule".to_string()
     } else if all.iter().all(|d| common(d).next().is_none()) {
-        "every other startup needs what a sender may lack".to_string()
+        "every other startup needs what a sender may lack, or is reconstructed without its paper".to_string()
     } else if all.iter().any(Decision::is_decided) {
         return None;
     } else if all.iter().all(|d| d.runs() < FEWEST_PAIRS) {
@@ -68,7 +68,7 @@ fn undecided(all: &[Decision]) -> Option<String> {
 
 /// Startups besides the baseline that need nothing special and broke no rule.
 fn common<'s, 'a>(d: &'s Decision<'a>) -> impl Iterator<Item = &'s Standing<'a>> {
-    d.standings.iter().skip(1).filter(|s| !s.need.is_some_and(Need::is_rare) && !is_broken(&s.summary))
+    d.standings.iter().skip(1).filter(|s| !s.is_apart() && !is_broken(&s.summary))
 }
 
 /// What the baseline needs, and how it leaves slow start.
@@ -373,10 +373,15 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     Answer { text, label: None }
 }
 
-/// What limits a sentence about all startups, where some need what a sender may lack.
+/// What limits a sentence about all startups, where some are no answer for every sender.
 fn needing_nothing(all: &[Decision]) -> &'static str {
-    let rare = |s: &Standing| s.need.is_some_and(Need::is_rare);
-    if all.iter().any(|d| d.standings.iter().skip(1).any(rare)) { " without special needs" } else { "" }
+    let any = |of: fn(&Standing) -> bool| all.iter().any(|d| d.standings.iter().skip(1).any(of));
+    match (any(|s| s.need.is_some_and(Need::is_rare)), any(|s| s.reconstructed)) {
+        (false, false) => "",
+        (true, false) => " without special needs",
+        (false, true) => " with a published specification",
+        (true, true) => " with a published specification and without special needs",
+    }
 }
 
 /// What is compared, in words: time, and the costs that some startup shows.

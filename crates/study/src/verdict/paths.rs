@@ -5,7 +5,6 @@ use super::{common, find, left_behind, needing_nothing, on, undecided};
 use crate::decision::{Change, Decision, Figure};
 use crate::summary::Measure;
 use crate::words::list;
-use slowstart::registry::Need;
 
 /// Most startups in the sentence about losses.
 const NAMED: usize = 4;
@@ -20,7 +19,7 @@ pub fn labels(all: &[Decision]) -> Vec<String> {
     for (i, s) in first.standings.iter().enumerate().filter(|(_, s)| everywhere(&s.summary.label)) {
         let label = &s.summary.label;
         let of = Totals::of(all, label);
-        let rare = s.need.is_some_and(Need::is_rare);
+        let rare = s.is_apart();
         let ahead = of.sooner as i64 - of.later as i64;
         labels.push((i > 0, rare, -ahead, of.mean, label.clone()));
     }

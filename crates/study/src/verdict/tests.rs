@@ -355,6 +355,12 @@ fn without_a_verdict_the_reason_is_said() {
     assert!(text.contains("every other startup needs what a sender may lack"), "{text}");
     let text = said(&[a(), rows("careful-resume", &[5.0; 7]), rows("search", &[10.0; 7])].concat());
     assert!(text.contains("no startup without special needs is shown to be 3 % faster"), "{text}");
+    let text = said(&[a(), rows("jump-start", &[5.0; 7]), rows("search", &[10.0; 7])].concat());
+    assert!(
+        text.contains("no startup with a published specification is shown to be 3 % faster")
+            && !text.contains("jump-start"),
+        "{text}"
+    );
 }
 
 #[test]
