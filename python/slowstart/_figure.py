@@ -20,10 +20,11 @@ _FIGURES = {
     "objects_median_s": "median time of an object (s)",
     "objects_p95_s": "95th percentile of an object (s)",
     "time_to_10mb_s": "time to 10 MB (s)",
+    "time_to_1mb_s": "time to 1 MB (s)",
     "completion_s": "completion time (s)",
     "goodput_mbps": "goodput (Mbit/s)",
     "startup_lost_packets": "packets lost before the exit",
-    "peak_queue_delay_ms": "longest wait in the queue (ms)",
+    "peak_queue_delay_s": "longest wait in the queue (s)",
 }
 
 

@@ -2,84 +2,55 @@
 
 use crate::table::{Cell, Tone};
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use slowstart::registry::Need;
-use slowstart_study::decision::{Change, Decision, Difference, Figure, Standing};
+use slowstart_study::decision::{Change, Decision, Difference, Standing};
+use slowstart_study::measures::{Measure, Unit};
 use slowstart_study::stats::Median;
-use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::summary::Summary;
 use slowstart_study::words::{bytes, delay, number, signed, spread, two_digits};
+use std::sync::LazyLock;
 
 /// A column, besides the name.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     /// One more than the number of startups that are better.
     Rank,
-    /// Median time of an object.
-    Object,
-    /// 95th percentile of the time of an object.
-    P95,
-    /// Time until the receiver had 10 MB.
-    #[value(name = "10mb")]
-    Time10MB,
-    /// Time until the receiver had 1 MB.
-    #[value(name = "1mb")]
-    Time1MB,
-    /// Time until the receiver had everything.
-    All,
-    /// Goodput.
-    Goodput,
     /// When it left slow start, and in how many runs.
     Exit,
-    /// Time at which the reason of the exit was seen.
-    At,
-    /// The window at that time, in BDP.
-    Cwnd,
-    /// Packets dropped of those sent before the exit.
-    Lost,
-    /// The longest wait at the bottleneck.
-    Queue,
-    /// What a CUBIC flow beside it keeps of its goodput.
-    Harm,
+    /// A figure of the catalogue.
+    Of(Measure),
+}
+
+/// All, in the order of the table: how it leaves slow start stands behind times and rates.
+static ORDER: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let (times, rest): (Vec<Measure>, Vec<Measure>) = Measure::ALL.iter().partition(|m| m.is_relative());
+    let of = |all: Vec<Measure>| all.into_iter().map(Column::Of);
+    [Column::Rank].into_iter().chain(of(times)).chain([Column::Exit]).chain(of(rest)).collect()
+});
+
+impl ValueEnum for Column {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ORDER
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (word, help) = match self {
+            Self::Rank => ("rank", "One more than the number of startups that are better".to_string()),
+            Self::Exit => ("exit", "When it left slow start, and in how many runs".to_string()),
+            Self::Of(m) => (m.entry().word, capitalised(m.entry().about)),
+        };
+        Some(PossibleValue::new(word).help(help))
+    }
 }
 
 impl Column {
-    /// All, in the order of the table.
-    pub(crate) const ORDER: [Self; 13] = [
-        Self::Rank,
-        Self::Object,
-        Self::P95,
-        Self::Time10MB,
-        Self::Time1MB,
-        Self::All,
-        Self::Goodput,
-        Self::Exit,
-        Self::At,
-        Self::Cwnd,
-        Self::Lost,
-        Self::Queue,
-        Self::Harm,
-    ];
     /// The order in which columns are dropped from a table that is too wide, once its interval is.
-    pub(crate) const DROPPED: [Self; 3] = [Self::Queue, Self::All, Self::Cwnd];
+    pub(crate) const DROPPED: [Self; 3] =
+        [Self::Of(Measure::QueueDelay), Self::Of(Measure::Completion), Self::Of(Measure::ExitWindow)];
 
     pub(crate) const fn measure(self) -> Option<Measure> {
-        Some(match self {
-            Self::Object => Measure::ObjectMedian,
-            Self::P95 => Measure::ObjectP95,
-            Self::Time10MB => Measure::Time10MB,
-            Self::Time1MB => Measure::Time1MB,
-            Self::All => Measure::Completion,
-            Self::Goodput => Measure::Goodput,
-            Self::At => Measure::ExitTime,
-            Self::Cwnd => Measure::ExitWindow,
-            Self::Lost => Measure::StartupLost,
-            Self::Queue => Measure::QueueDelay,
-            Self::Rank | Self::Exit | Self::Harm => return None,
-        })
-    }
-
-    /// True if it is shown without being asked for.
-    pub(crate) const fn is_usual(self) -> bool {
-        !matches!(self, Self::Rank | Self::At)
+        if let Self::Of(m) = self { Some(m) } else { None }
     }
 
     /// Its heading; the size is that of the runs.
@@ -87,18 +58,11 @@ impl Column {
         let size = || decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
         match self {
             Self::Rank => "#".into(),
-            Self::Object => "object".into(),
-            Self::P95 => "p95".into(),
-            Self::Time10MB => "10 MB".into(),
-            Self::Time1MB => "1 MB".into(),
-            Self::All => size().map_or("all".into(), bytes),
-            Self::Goodput => "goodput".into(),
             Self::Exit => "leaves slow start".into(),
-            Self::At => "at".into(),
-            Self::Cwnd => "BDP".into(),
-            Self::Lost => "lost".into(),
-            Self::Queue => "queue".into(),
-            Self::Harm => "CUBIC".into(),
+            Self::Of(m) => {
+                let size = size().filter(|_| m == Measure::Completion);
+                size.map_or(m.entry().heading.to_string(), bytes)
+            }
         }
     }
 
@@ -106,93 +70,71 @@ impl Column {
     /// rates and harm.
     pub(crate) fn cell(self, decision: &Decision, s: &Standing, all_intervals: bool, interval: bool) -> Cell {
         let summary = &s.summary;
-        let figure = match self {
-            Self::Harm => Some(Figure::OthersGot),
-            Self::At | Self::Cwnd => None,
-            _ => self.measure().map(Figure::Of),
+        let measure = match self {
+            Self::Rank => return s.rank.map_or("-".to_string(), |r| r.to_string()).into(),
+            Self::Exit => return classes(summary, all_intervals).into(),
+            Self::Of(m) => m,
         };
-        let difference = figure.and_then(|f| decision.against(summary, f));
-        let price = figure.and_then(|f| decision.price(summary, f));
-        let tone = match self {
+        let unit = measure.entry().unit;
+        let difference = decision.against(summary, measure);
+        let price = decision.costs().find(|c| *c == measure).and_then(|m| decision.price(summary, m));
+        let tone = match price {
             // Nothing that broke a rule is better or worse.
             _ if s.rank.is_none() => Tone::Plain,
-            Self::P95 | Self::Lost | Self::Queue | Self::Harm if price.is_some_and(|p| p.outweighs()) => {
-                Tone::Bad
-            }
+            Some(p) if p.outweighs() => Tone::Bad,
             // Of losses that are not shown none is better.
-            Self::Lost if price.is_some_and(|p| p.is_unseen()) => Tone::Plain,
+            Some(p) if measure == Measure::StartupLost && p.is_unseen() => Tone::Plain,
             _ => tone(difference.as_ref()),
         };
-        let relative = |unit: &str| {
-            difference.map(|d| {
-                let range = if interval { range(&d.median) } else { String::new() };
-                Cell {
-                    text: never(&d)
-                        .unwrap_or_else(|| format!("{}{unit}{range}{}", signed(d.median.mid), unsure(&d))),
-                    tone,
-                }
-            })
-        };
-        let own = |unit: &str| {
-            summary.typical(self.measure().unwrap_or(Measure::Completion)).map_or(
-                "-".to_string(),
-                |(m, runs)| {
-                    let some = if runs < summary.rows.len() {
-                        format!(" {runs}/{}", summary.rows.len())
-                    } else {
-                        String::new()
-                    };
-                    let shown = spread(&m);
-                    let range =
-                        shown.range.filter(|_| all_intervals).map_or(String::new(), |r| format!(" ({r})"));
-                    format!("{}{unit}{range}{some}", shown.mid)
-                },
-            )
-        };
-        let baseline = decision.baseline().is_some_and(|b| b.summary.label == summary.label);
-        let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
-        match self {
-            Self::Rank => s.rank.map_or("-".to_string(), |r| r.to_string()).into(),
-            Self::Exit => classes(summary, all_intervals).into(),
-            Self::Object | Self::P95 | Self::Time1MB | Self::Time10MB | Self::All => {
-                relative(" %").unwrap_or_else(|| bold(own(" s")))
-            }
-            Self::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
-            Self::At => own(" s").into(),
-            Self::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
-                Some((m, _)) => two_digits(m.mid).into(),
-                None => own("").into(),
-            },
-            Self::Lost if all_intervals => Cell { text: own(""), tone },
-            Self::Lost => Cell { text: summary.lost(|m| spread(m).mid), tone },
-            Self::Queue => {
-                let text = summary
-                    .of_all_runs(Measure::QueueDelay)
-                    .map_or("-".into(), |m| if all_intervals { own(" ms") } else { delay(m.mid) });
-                Cell { text, tone }
-            }
-            Self::Harm => relative(" pt").unwrap_or_else(|| {
-                bold(decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
-            }),
+        if let Some(d) = difference.filter(|_| measure.is_shown_as_difference()) {
+            let range = if interval { range(&d.median) } else { String::new() };
+            let text = never(&d).unwrap_or_else(|| {
+                format!("{}{}{range}{}", signed(d.median.mid), sign_of_difference(measure), unsure(&d))
+            });
+            return Cell { text, tone };
         }
+        let baseline = decision.baseline().is_some_and(|b| b.summary.label == summary.label);
+        let tone = if baseline && measure.is_shown_as_difference() { Tone::Bold } else { tone };
+        if measure == Measure::StartupLost && !all_intervals {
+            return Cell { text: summary.lost(|m| spread(m).mid), tone };
+        }
+        let Some((median, runs)) = decision.typical(summary, measure) else {
+            return Cell { text: "-".to_string(), tone };
+        };
+        let own = || {
+            let of = summary.rows.len();
+            let some = if runs < of { format!(" {runs}/{of}") } else { String::new() };
+            let [mid, low, high] = [median.mid, median.low, median.high].map(|x| x * unit.factor());
+            let shown = spread(&Median { mid, low, high });
+            let range = shown.range.filter(|_| all_intervals).map_or(String::new(), |r| format!(" ({r})"));
+            let space = if unit.sign().is_empty() { "" } else { " " };
+            format!("{}{space}{}{range}{some}", shown.mid, unit.sign())
+        };
+        let text = match unit {
+            // A queue that some run does not show has no median to compare.
+            Unit::Delay if runs < summary.rows.len() => "-".to_string(),
+            Unit::Percent => format!("{:.0} %", median.mid),
+            _ if all_intervals => own(),
+            Unit::Delay => delay(median.mid * unit.factor()),
+            Unit::Bdp => two_digits(median.mid),
+            Unit::Seconds | Unit::Mbps | Unit::Packets => own(),
+        };
+        Cell { text, tone }
     }
 
     /// The cell of versions: from the least to the greatest median.
     pub(crate) fn span(self, decision: &Decision, versions: &[&Standing]) -> Cell {
         let of = |s: &Standing| -> Option<(f64, String)> {
-            let against = |f, unit: &str| {
-                let d = decision.against(&s.summary, f).filter(|d| d.median.mid.is_finite())?;
-                Some((d.median.mid, signed(d.median.mid) + unit))
-            };
-            match self {
-                Self::Rank | Self::Exit | Self::At => None,
-                Self::Harm => against(Figure::OthersGot, " pt"),
-                Self::Object | Self::P95 | Self::Time1MB | Self::Time10MB | Self::All | Self::Goodput => {
-                    against(Figure::Of(self.measure()?), " %")
-                }
-                Self::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
-                Self::Cwnd => s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid))),
-                Self::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
+            let measure = self.measure()?;
+            if measure.is_shown_as_difference() {
+                let d = decision.against(&s.summary, measure).filter(|d| d.median.mid.is_finite())?;
+                return Some((d.median.mid, signed(d.median.mid) + sign_of_difference(measure)));
+            }
+            match measure.entry().unit {
+                Unit::Bdp => s.summary.typical(measure).map(|(m, _)| (m.mid, two_digits(m.mid))),
+                Unit::Delay => s.summary.of_all_runs(measure).map(|m| (m.mid, delay(m.mid * 1e3))),
+                Unit::Packets => s.summary.of_all_runs(measure).map(|m| (m.mid, number(m.mid))),
+                Unit::Seconds | Unit::Mbps | Unit::Percent => None,
             }
         };
         let mut all: Vec<(f64, String)> = versions.iter().filter_map(|s| of(s)).collect();
@@ -208,6 +150,16 @@ impl Column {
             }
         }
     }
+}
+
+/// What stands behind a difference.
+const fn sign_of_difference(measure: Measure) -> &'static str {
+    if measure.is_relative() { " %" } else { " pt" }
+}
+
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
 }
 
 /// Where what startups do to another flow was not measured.

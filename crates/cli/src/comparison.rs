@@ -2,11 +2,14 @@
 
 use crate::columns::{Column, HARM_LEFT_OUT, notes};
 use crate::table::{Align, Cell, Table, name_group};
+use clap::ValueEnum;
 use slowstart::registry;
-use slowstart_study::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_study::decision::{Change, Decision, Standing, role};
+use slowstart_study::figures::tells;
+use slowstart_study::measures::{Measure, Shown};
 use slowstart_study::record::{Class, Limits, LostBy, Others, Row};
 use slowstart_study::stats::median;
-use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::summary::Summary;
 use slowstart_study::words::{RECONSTRUCTED, marked, number, spread};
 
 /// How a comparison is sorted.
@@ -151,15 +154,12 @@ impl<'d, 'a> Comparison<'d, 'a> {
             Order::Gain => {}
             Order::Startup => lines.sort_by(|a, b| a.labels[0].cmp(&b.labels[0])),
             Order::Column(column) => {
-                let key = |l: &Line| match column.measure() {
-                    Some(m) => l.first().typical(m).map_or(f64::INFINITY, |(median, _)| {
-                        if m.less_is_better() == Some(false) { -median.mid } else { median.mid }
+                let key = |l: &Line| match column {
+                    Column::Of(m) => decision.typical(l.first(), m).map_or(f64::INFINITY, |(median, _)| {
+                        if m.more_is_better() { -median.mid } else { median.mid }
                     }),
-                    None if column == Column::Harm => {
-                        decision.others_got(l.first()).map_or(f64::INFINITY, |m| -m.mid)
-                    }
-                    None if column == Column::Rank => l.standings[0].rank.map_or(f64::INFINITY, |r| r as f64),
-                    None => l.first().classes().first().map_or(0.0, |(c, _)| f64::from(*c as u8)),
+                    Column::Rank => l.standings[0].rank.map_or(f64::INFINITY, |r| r as f64),
+                    Column::Exit => l.first().classes().first().map_or(0.0, |(c, _)| f64::from(*c as u8)),
                 };
                 lines.sort_by(|a, b| key(a).total_cmp(&key(b)));
             }
@@ -179,20 +179,14 @@ impl<'d, 'a> Comparison<'d, 'a> {
             return view.columns.clone();
         }
         let by = self.decision.by;
-        let is_10mb =
-            self.decision.standings.iter().all(|s| s.summary.rows[0].size_bytes == Some(10_000_000));
-        let has_value = |c: &Column| match c {
-            Column::Harm => self.decision.has_harm(),
-            Column::Goodput => by == Measure::Goodput,
-            // They have the pauses of the user in them.
-            Column::Time1MB | Column::Time10MB | Column::All if by == Measure::ObjectMedian => false,
-            Column::All if is_10mb && by == Measure::Time10MB => false,
-            Column::Rank | Column::At => view.wide,
+        let shown: Vec<&Summary> = self.lines.iter().map(Line::first).collect();
+        let is_shown = |c: &Column| match c {
+            Column::Rank => view.wide,
             Column::Exit => true,
-            _ => c.measure().is_some_and(|m| self.lines.iter().any(|l| l.first().typical(m).is_some())),
+            Column::Of(m) if m.entry().shown == Shown::Wide => view.wide,
+            Column::Of(m) => tells(self.decision, &shown, *m),
         };
-        let mut all: Vec<Column> =
-            Column::ORDER.into_iter().filter(|c| (view.wide || c.is_usual()) && has_value(c)).collect();
+        let mut all: Vec<Column> = Column::value_variants().iter().copied().filter(is_shown).collect();
         // What decides comes first.
         all.sort_by_key(|c| c.measure() != Some(by) && *c != Column::Rank);
         all
@@ -357,11 +351,8 @@ impl<'d, 'a> Comparison<'d, 'a> {
     /// would.
     fn unsure(&self, view: &View) -> Option<String> {
         let d = self.decision;
-        let own = |c: Column| match c {
-            Column::Harm => Some(Figure::OthersGot),
-            _ => c.measure().map(Figure::Of).filter(|f| f.is_relative()),
-        };
-        let would = |f: Figure| -> Vec<usize> {
+        let own = |c: Column| c.measure().filter(|m| m.is_shown_as_difference());
+        let would = |f: Measure| -> Vec<usize> {
             let changes = self.lines.iter().filter_map(|l| d.against(l.first(), f));
             changes
                 .filter_map(|x| match x.change {
@@ -371,7 +362,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
                 .collect()
         };
         let any = self.columns(view).into_iter().filter_map(own).any(|f| !would(f).is_empty());
-        let deciding = would(Figure::Of(d.by));
+        let deciding = would(d.by);
         let many = deciding.iter().min().zip(deciding.iter().max()).map_or(String::new(), |(low, high)| {
             let [low_text, high_text] = [low, high].map(|n| number(*n as f64));
             if low == high {
@@ -443,7 +434,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
             ));
         }
         all.extend(self.exits());
-        if d.has_harm() && self.columns(view).contains(&Column::Harm) {
+        if d.has_harm() && self.columns(view).contains(&Column::Of(Measure::OthersGot)) {
             all.push(format!(
                 "CUBIC: the goodput of a CUBIC flow that was there before, beside {label}, as a share of its goodput alone; beside others, the \
                  difference in points."
@@ -636,8 +627,8 @@ pub(crate) mod tests {
     fn a_view_chooses_columns_order_and_number() {
         let all = rows();
         let view = View {
-            columns: vec![Column::Lost, Column::All],
-            order: Order::Column(Column::All),
+            columns: vec![Column::Of(Measure::StartupLost), Column::Of(Measure::Completion)],
+            order: Order::Column(Column::Of(Measure::Completion)),
             top: Some(2),
             ..View::default()
         };

@@ -5,9 +5,10 @@ use crate::comparison::View;
 use crate::printable::printable;
 use crate::run_args::has_no_harm;
 use crate::table::{Align, Cell, Table, Tone};
-use slowstart_study::decision::{Decision, Difference, Figure, Harm, Standing, Terms, is_broken, role};
+use slowstart_study::decision::{Decision, Difference, Harm, Standing, Terms, is_broken, role};
+use slowstart_study::measures::Measure;
 use slowstart_study::record::Row;
-use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::summary::Summary;
 use slowstart_study::verdict::paths::{labels, verdict};
 use slowstart_study::words::{RECONSTRUCTED, marked, number, signed};
 
@@ -71,14 +72,14 @@ fn compared(d: &Decision, label: &str) -> Vec<Cell> {
         let text = if mid.abs() < 0.5 { "0".to_string() } else { signed(mid.round()) };
         Cell { text: format!("{text} {unit}{}", unsure(x)), tone: tone(Some(x)) }
     };
-    let time = if let Some(x) = d.against(s, Figure::Of(d.by)) {
+    let time = if let Some(x) = d.against(s, d.by) {
         relative(&x, "%")
     } else {
         let unit = if d.by == Measure::Goodput { "" } else { " s" };
         let text = s.typical(d.by).map_or("-".into(), |(m, _)| format!("{}{unit}", number(m.mid)));
         Cell { text, tone: Tone::Bold }
     };
-    let figure = Figure::Of(Measure::StartupLost);
+    let figure = Measure::StartupLost;
     let lost = match d.price(s, figure) {
         Some(p) if p.outweighs() => Tone::Bad,
         Some(p) if p.is_unseen() => Tone::Plain,
@@ -86,8 +87,8 @@ fn compared(d: &Decision, label: &str) -> Vec<Cell> {
     };
     let mut all = vec![time, Cell { text: s.lost(|m| short_count(m.mid)), tone: lost }];
     if d.has_harm() {
-        all.push(d.against(s, Figure::OthersGot).map_or_else(
-            || d.others_got(s).map_or("-".into(), |m| format!("{:.0} %", m.mid).into()),
+        all.push(d.against(s, Measure::OthersGot).map_or_else(
+            || d.typical(s, Measure::OthersGot).map_or("-".into(), |(m, _)| format!("{:.0} %", m.mid).into()),
             |x| relative(&x, "pt"),
         ));
     }

@@ -2,7 +2,7 @@
 
 use crate::game::GameRow;
 use crate::score::{self, Measure};
-use slowstart_study::decision::LOSS_MARGIN;
+use slowstart_study::measures::LOSS_MARGIN;
 use slowstart_study::price::share;
 use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
 use slowstart_study::words::number;

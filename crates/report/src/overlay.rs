@@ -6,9 +6,10 @@ use super::Series;
 use super::chart::dashes;
 use super::look::{COLOURS, looks};
 use maud::{Markup, PreEscaped, html};
-use slowstart_study::decision::{Change, Decision, Figure, role};
+use slowstart_study::decision::{Change, Decision, role};
+use slowstart_study::measures::Measure;
 use slowstart_study::price::share;
-use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::summary::Summary;
 use slowstart_study::verdict::recommended;
 use slowstart_study::words::{bytes, delay, number, rate, share_of_bdp, signed, spread};
 use std::fmt::Write;
@@ -36,8 +37,8 @@ pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     add(named("standard"));
     add(recommended(d).and_then(named));
     let lossless = |s: &&slowstart_study::decision::Standing| {
-        let price = d.price(&s.summary, Figure::Of(Measure::StartupLost));
-        let gain = d.against(&s.summary, Figure::Of(d.by)).is_some_and(|x| x.change == Change::Better);
+        let price = d.price(&s.summary, Measure::StartupLost);
+        let gain = d.against(&s.summary, d.by).is_some_and(|x| x.change == Change::Better);
         s.unbeaten && gain && price.is_none_or(|p| p.is_nothing())
     };
     d.standings.iter().filter(lossless).for_each(|s| add(Some(&s.summary.label)));
@@ -360,7 +361,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
         shown.iter().filter_map(|l| d.standings.iter().map(|s| &s.summary).find(|s| s.label == *l)).collect();
     let row = series.iter().find(|s| s.label == base.summary.label)?.row;
     let middle = |s: &Summary, m: Measure| s.of_all_runs(m).map_or(0.0, |x| x.mid);
-    let time = |s: &Summary| match d.against(s, Figure::Of(d.by)) {
+    let time = |s: &Summary| match d.against(s, d.by) {
         Some(x) if x.never[0] > 0 => format!("never in {}", share(x.never[0], x.runs)),
         Some(x) => format!("{} %", signed(x.median.mid)),
         None => s.of_all_runs(d.by).map_or("-".into(), |m| format!("{} s", spread(&m).mid)),
@@ -373,14 +374,14 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
     let bars = [
         Bars { title, of: of.iter().map(|s| (middle(s, d.by), time(s))).collect() },
         Bars {
-            title: "packets lost in startup".into(),
+            title: Measure::StartupLost.entry().label.into(),
             of: of.iter().map(|s| (middle(s, Measure::StartupLost), s.lost(|m| number(m.mid)))).collect(),
         },
         Bars {
-            title: "longest wait in the queue".into(),
+            title: Measure::QueueDelay.entry().label.into(),
             of: of
                 .iter()
-                .map(|s| (middle(s, Measure::QueueDelay), delay(middle(s, Measure::QueueDelay))))
+                .map(|s| (middle(s, Measure::QueueDelay), delay(middle(s, Measure::QueueDelay) * 1e3)))
                 .collect(),
         },
     ];

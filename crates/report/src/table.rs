@@ -1,11 +1,13 @@
 //! The table of a decision.
 
 use maud::{Markup, html};
-use slowstart_study::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_study::decision::{Change, Decision, Standing, role};
+use slowstart_study::figures::tells;
+use slowstart_study::measures::{Measure, Unit};
 use slowstart_study::price::share;
 use slowstart_study::record::Class;
 use slowstart_study::stats::FEWEST_PAIRS;
-use slowstart_study::summary::{Measure, Summary};
+use slowstart_study::summary::Summary;
 use slowstart_study::words::{RECONSTRUCTED, bytes, delay, list, marked, number, signed, spread};
 
 /// A column of the table.
@@ -13,62 +15,38 @@ use slowstart_study::words::{RECONSTRUCTED, bytes, delay, list, marked, number, 
 enum Column {
     Of(Measure),
     Exit,
-    Harm,
 }
 
 /// The name of a column and its unit.
 fn heading(column: Column, d: &Decision) -> (String, &'static str) {
-    let size = || d.baseline().and_then(|b| b.summary.rows[0].size_bytes).map_or("all".to_string(), bytes);
+    let size = || d.baseline().and_then(|b| b.summary.rows[0].size_bytes);
     match column {
-        Column::Of(Measure::ObjectMedian) => ("an object".into(), "median"),
-        Column::Of(Measure::ObjectP95) => ("an object".into(), "95th percentile"),
-        Column::Of(Measure::Time1MB) => ("1 MB".into(), ""),
-        Column::Of(Measure::Time10MB) => ("10 MB".into(), ""),
-        Column::Of(Measure::Completion) => (size(), ""),
-        Column::Of(Measure::ExitTime) => ("at".into(), "s"),
-        Column::Of(Measure::ExitWindow) => ("window".into(), "BDP"),
-        Column::Of(Measure::StartupLost) => ("lost".into(), "packets"),
-        Column::Of(Measure::QueueDelay) => ("longest queue".into(), ""),
-        Column::Of(Measure::Goodput) => ("goodput".into(), ""),
+        Column::Of(m) => {
+            let [name, unit] = m.entry().title;
+            let size = size().filter(|_| m == Measure::Completion);
+            (size.map_or(name.to_string(), bytes), unit)
+        }
         Column::Exit => ("leaves slow start".into(), ""),
-        Column::Harm => ("a CUBIC flow got".into(), ""),
     }
 }
 
 /// The columns that have a value and say something of their own; what decides is the first.
 fn columns(d: &Decision) -> Vec<Column> {
     let all: Vec<&Summary> = d.standings.iter().map(|s| &s.summary).collect();
-    let is_10mb = all.iter().all(|s| s.rows[0].size_bytes == Some(10_000_000));
-    let has = |m: Measure| match m {
-        Measure::Goodput => d.by == m,
-        // They have the pauses of the user in them.
-        Measure::Time10MB | Measure::Time1MB | Measure::Completion if d.by == Measure::ObjectMedian => false,
-        Measure::Completion if is_10mb && d.by == Measure::Time10MB => false,
-        m => all.iter().any(|s| s.typical(m).is_some()),
-    };
-    let times = [
-        Measure::ObjectMedian,
-        Measure::ObjectP95,
-        Measure::Time10MB,
-        Measure::Time1MB,
-        Measure::Completion,
-        Measure::Goodput,
-    ];
-    let mut shown: Vec<Column> = times.into_iter().filter(|m| has(*m)).map(Column::Of).collect();
-    shown.sort_by_key(|c| *c != Column::Of(d.by));
-    shown.push(Column::Exit);
-    let rest = [Measure::ExitTime, Measure::ExitWindow, Measure::StartupLost, Measure::QueueDelay];
-    shown.extend(rest.into_iter().filter(|m| has(*m)).map(Column::Of));
-    shown.extend(d.has_harm().then_some(Column::Harm));
-    shown
+    let tell = Measure::ALL.iter().filter(|m| tells(d, &all, **m));
+    let (mut times, rest): (Vec<Measure>, Vec<Measure>) = tell.partition(|m| m.is_relative());
+    times.sort_by_key(|m| *m != d.by);
+    let of = |all: Vec<Measure>| all.into_iter().map(Column::Of);
+    of(times).chain([Column::Exit]).chain(of(rest)).collect()
 }
 
 /// The class of a cell of this column; `more` is not shown on a phone.
 fn class(column: Column, d: &Decision) -> Option<&'static str> {
     match column {
         Column::Exit => Some("text"),
-        Column::Of(m) if m != d.by && !matches!(m, Measure::StartupLost | Measure::ObjectP95) => Some("more"),
-        _ => None,
+        Column::Of(m) if m == d.by => None,
+        Column::Of(Measure::StartupLost | Measure::ObjectP95 | Measure::OthersGot) => None,
+        Column::Of(_) => Some("more"),
     }
 }
 
@@ -139,25 +117,20 @@ pub fn table(d: &Decision) -> Markup {
 
 /// Returns the cell of a startup.
 fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
-    let figure = match column {
-        Column::Exit => {
-            let runs = s.summary.rows.len();
-            return html! {
-                td class="text" { @for (class, n) in s.summary.classes() { span title=(class.meaning()) { (class.how()) @if n < runs { " " (n) "/" (runs) } } } }
-            };
-        }
-        Column::Of(Measure::ExitTime | Measure::ExitWindow) => None,
-        Column::Of(m) => Some(Figure::Of(m)),
-        Column::Harm => Some(Figure::OthersGot),
+    let Column::Of(measure) = column else {
+        let runs = s.summary.rows.len();
+        return html! {
+            td class="text" { @for (class, n) in s.summary.classes() { span title=(class.meaning()) { (class.how()) @if n < runs { " " (n) "/" (runs) } } } }
+        };
     };
-    let difference = figure.and_then(|f| d.against(&s.summary, f));
+    let (unit, difference) = (measure.entry().unit, d.against(&s.summary, measure));
     let (tone, unsure) = match difference.map(|x| x.change) {
         Some(Change::Better) => (Some("good"), ""),
         Some(Change::Worse) => (Some("bad"), ""),
         Some(Change::NotShown { .. } | Change::TooFew) => (None, "\u{a0}?"),
         _ => (None, ""),
     };
-    let price = figure.filter(|f| d.costs().any(|c| c == *f)).and_then(|f| d.price(&s.summary, f));
+    let price = d.costs().find(|c| *c == measure).and_then(|m| d.price(&s.summary, m));
     let tone = match price {
         // Nothing that broke a rule is better or worse.
         _ if s.rank.is_none() => None,
@@ -167,12 +140,8 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     };
     let classes: Vec<&str> = tone.into_iter().chain(class(column, d)).collect();
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
-    let relative = match column {
-        Column::Of(m) if Figure::Of(m).is_relative() => Some("\u{a0}%"),
-        Column::Harm => Some(" points"),
-        _ => None,
-    };
-    if let (Some(unit), Some(x)) = (relative, difference) {
+    if let Some(x) = difference.filter(|_| measure.is_shown_as_difference()) {
+        let points = if measure.is_relative() { "\u{a0}%" } else { " points" };
         if x.never[0] > 0 || !x.median.mid.is_finite() {
             return html! {
                 td class=[classes] {
@@ -182,34 +151,30 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         }
         let [low, high] = [x.median.low, x.median.high].map(signed);
         return html! {
-            td class=[classes] { (signed(x.median.mid)) (unit) (unsure) @if low != high { small { (low) " to " (high) } } }
+            td class=[classes] { (signed(x.median.mid)) (points) (unsure) @if low != high { small { (low) " to " (high) } } }
         };
     }
-    if column == Column::Of(Measure::StartupLost) {
+    if measure == Measure::StartupLost {
         let range = s.summary.typical(Measure::StartupLost).and_then(|(m, _)| spread(&m).range);
         return html! {
             td class=[classes] { (s.summary.lost(|m| spread(m).mid)) @if let Some(range) = range { small { (range) } } }
         };
     }
-    let of = match column {
-        Column::Of(m) => s.summary.typical(m),
-        Column::Harm | Column::Exit => d.others_got(&s.summary).map(|m| (m, s.summary.rows.len())),
-    };
-    let unit = match column {
-        Column::Of(m) if m.is_time() => "\u{a0}s",
-        Column::Of(Measure::Goodput) => "\u{a0}Mbit/s",
-        Column::Harm => "\u{a0}%",
-        _ => "",
+    let sign = match unit.sign() {
+        "" => String::new(),
+        sign if sign == measure.entry().title[1] => String::new(),
+        sign => format!("\u{a0}{sign}"),
     };
     html! {
         td class=[classes] {
-            @if let Some((median, runs)) = of {
-                @if column == Column::Of(Measure::QueueDelay) {
-                    (delay(median.mid))
-                    @if median.low < median.high { small { (delay(median.low)) " to " (delay(median.high)) } }
+            @if let Some((median, runs)) = d.typical(&s.summary, measure) {
+                @if unit == Unit::Delay {
+                    @let [low, mid, high] = [median.low, median.mid, median.high].map(|s| delay(s * 1e3));
+                    (mid)
+                    @if median.low < median.high { small { (low) " to " (high) } }
                 } @else {
                     @let shown = spread(&median);
-                    (shown.mid) (unit)
+                    (shown.mid) (sign)
                     @if let Some(range) = shown.range { small { (range) } }
                 }
                 @if runs < s.summary.rows.len() { small { "of " (number(runs as f64)) "/" (s.summary.rows.len()) " runs" } }

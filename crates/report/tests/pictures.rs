@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 
 use slowstart_sim::engine::Sampling;
-use slowstart_study::decision::{Decision, Figure, Terms};
+use slowstart_study::decision::{Decision, Terms};
 use slowstart_study::record::Row;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
@@ -139,7 +139,7 @@ fn gain_against_loss_by_path() {
                 unseen.push(*name);
                 continue;
             };
-            let gain = decision.against(&of.summary, Figure::Of(decision.by)).map_or(0.0, |d| d.median.mid);
+            let gain = decision.against(&of.summary, decision.by).map_or(0.0, |d| d.median.mid);
             // A median hides the runs that lose more.
             let most =
                 of.summary.rows.iter().filter_map(|r| r.startup_lost_packets).max().unwrap_or(0) as f64;

@@ -8,12 +8,13 @@
 //! results takes its order and its words from here.
 
 use crate::measured::{BROKEN, INVALID};
+use crate::measures::{LOSS_MARGIN, Margin, Measure};
 use crate::order::Order;
 use crate::price::{Price, RARE};
 use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
-use crate::summary::{Measure, Summary, label_of_contender, summarise};
+use crate::summary::{Summary, label_of_contender, summarise};
 use serde::Serialize;
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
@@ -21,10 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Differences of times, rates and bytes below this share are none.
 pub const MARGIN: f64 = 0.03;
-/// Differences of fewer lost packets are none: what an initial window holds (RFC 6928).
-pub const LOSS_MARGIN: f64 = 10.0;
-/// Differences of the share that another flow got below so many points are none.
-pub const HARM_MARGIN: f64 = 3.0;
+
 /// What is measured about a startup in one run, beyond its row: the harm to another flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Harm {
@@ -98,7 +96,7 @@ pub enum Change {
 /// A difference between two startups, from pairs of runs.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Median and interval: percent for times and rates; packets, milliseconds or points for the others. Of
+    /// Median and interval: percent for times and rates; packets, seconds or points for the others. Of
     /// times, over the runs in which both transfers got there; infinite if there are none.
     pub median: Median,
     /// What the runs say of the difference.
@@ -107,34 +105,6 @@ pub struct Difference {
     pub runs: usize,
     /// Runs in which only the first transfer never got there, and those in which only the second never did.
     pub never: [usize; 2],
-}
-
-/// What is compared: a measure of the rows, or the harm to another flow.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Figure {
-    /// A measure of the startup's own rows.
-    Of(Measure),
-    /// What another flow got ([`Harm::got_percent`]).
-    OthersGot,
-}
-
-impl Figure {
-    const fn less_is_better(self) -> bool {
-        match self {
-            Self::Of(m) => !matches!(m.less_is_better(), Some(false)),
-            Self::OthersGot => false,
-        }
-    }
-
-    /// True if a run without a value is one that never got there, rather than one that was not observed.
-    const fn is_time(self) -> bool {
-        matches!(self, Self::Of(m) if m.is_time())
-    }
-
-    /// True if differences are in percent of the other's value.
-    pub const fn is_relative(self) -> bool {
-        self.is_time() || matches!(self, Self::Of(Measure::Goodput))
-    }
 }
 
 /// A startup and its place.
@@ -311,9 +281,9 @@ impl<'a> Decision<'a> {
         let gains: Vec<f64> = all
             .iter()
             .map(|s| {
-                let gain = decision.difference(s, &all[base], Figure::Of(decision.by));
+                let gain = decision.difference(s, &all[base], decision.by);
                 gain.map_or(f64::INFINITY, |d| {
-                    if decision.by == Measure::Goodput { -d.median.mid } else { d.median.mid }
+                    if decision.by.more_is_better() { -d.median.mid } else { d.median.mid }
                 })
             })
             .collect();
@@ -333,22 +303,20 @@ impl<'a> Decision<'a> {
         let beats: Vec<bool> = (0..n * n).map(|k| k / n != k % n && beats(k / n, k % n)).collect();
         let better = Order::new(n, |i, j| beats[i * n + j]);
         let shows_time = |i: usize, j: usize| {
-            let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
+            let time = decision.difference(&all[i], &all[j], decision.by);
             time.is_some_and(|d| matches!(d.change, Change::Better | Change::Even))
         };
         let surely = Order::new(n, |i, j| beats[i * n + j] && shows_time(i, j));
         // A transfer that stalls loses little and waits for nobody: that is no merit.
         let stalls = |i: usize, j: usize| {
-            let time = decision.difference(&all[i], &all[j], Figure::Of(decision.by));
+            let time = decision.difference(&all[i], &all[j], decision.by);
             time.is_some_and(|d| d.never[0] > 0 && d.never[1] == 0)
         };
         let left: Vec<bool> =
             (0..all.len()).map(|i| (0..all.len()).any(|j| able(j) && stalls(i, j))).collect();
-        let decides: Vec<bool> = all
-            .iter()
-            .map(|s| decision.pairs(s, &all[base], Figure::Of(decision.by)).len() >= FEWEST_PAIRS)
-            .collect();
-        let shown: Vec<Figure> = decision.shown(all.iter().collect::<Vec<_>>().as_slice());
+        let decides: Vec<bool> =
+            all.iter().map(|s| decision.pairs(s, &all[base], decision.by).len() >= FEWEST_PAIRS).collect();
+        let shown: Vec<Measure> = decision.shown(all.iter().collect::<Vec<_>>().as_slice());
         let hides: Vec<bool> = all.iter().map(|s| shown.iter().any(|f| decision.hides(s, *f))).collect();
         let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
         for i in order.sorted(base, &lacking, &gains) {
@@ -382,7 +350,7 @@ impl<'a> Decision<'a> {
 
     /// True if some startup has enough runs to be compared with the baseline.
     pub fn is_decided(&self) -> bool {
-        let time = |s: &Standing| self.against(&s.summary, Figure::Of(self.by)).map(|d| d.change);
+        let time = |s: &Standing| self.against(&s.summary, self.by).map(|d| d.change);
         self.standings.iter().skip(1).filter_map(time).any(|c| c != Change::TooFew)
     }
 
@@ -396,34 +364,35 @@ impl<'a> Decision<'a> {
         !self.harm.is_empty()
     }
 
-    /// What another flow got beside a startup, in percent of what it got alone, run by run.
-    pub fn others_got(&self, s: &Summary) -> Option<Median> {
-        let all: Vec<f64> = self.harm.iter().filter(|h| h.label == s.label).map(|h| h.got_percent).collect();
-        median(&all)
+    /// The median of a measure over the runs of a startup that have a value, and how many have.
+    pub fn typical(&self, s: &Summary, measure: Measure) -> Option<(Median, usize)> {
+        if measure != Measure::OthersGot {
+            return s.typical(measure);
+        }
+        let all: Vec<f64> = self.values(s, measure).into_iter().filter_map(|(_, x)| x).collect();
+        Some((median(&all)?, s.rows.len()))
     }
 
-    /// The values of a figure with their runs, without invalid ones; `None` where a run has no value.
-    fn values(&self, s: &Summary, figure: Figure) -> Vec<(u32, Option<f64>)> {
-        match figure {
-            Figure::Of(m) => s.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, m.of(r))).collect(),
-            Figure::OthersGot => {
-                let own = self.harm.iter().filter(|h| h.label == s.label);
-                own.map(|h| (h.run, Some(h.got_percent))).collect()
-            }
+    /// The values of a measure with their runs, without invalid ones; `None` where a run has no value.
+    fn values(&self, s: &Summary, measure: Measure) -> Vec<(u32, Option<f64>)> {
+        if measure == Measure::OthersGot {
+            let own = self.harm.iter().filter(|h| h.label == s.label);
+            return own.map(|h| (h.run, Some(h.got_percent))).collect();
         }
+        s.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, measure.of(r))).collect()
     }
 
     /// The values of two startups in the runs that both have.
-    fn pairs(&self, a: &Summary, b: &Summary, figure: Figure) -> Vec<(u32, Option<f64>, Option<f64>)> {
-        if let Figure::Of(measure) = figure {
+    fn pairs(&self, a: &Summary, b: &Summary, measure: Measure) -> Vec<(u32, Option<f64>, Option<f64>)> {
+        if measure != Measure::OthersGot {
             let theirs: BTreeMap<u32, &Row> =
                 b.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, *r)).collect();
             let own = a.rows.iter().filter(|r| !is_invalid(r));
             let both = own.filter_map(|r| Some((r.run, measure.of_pair(r, theirs.get(&r.run)?))));
             return both.map(|(run, (x, y))| (run, x, y)).collect();
         }
-        let theirs: BTreeMap<u32, Option<f64>> = self.values(b, figure).into_iter().collect();
-        let own = self.values(a, figure).into_iter();
+        let theirs: BTreeMap<u32, Option<f64>> = self.values(b, measure).into_iter().collect();
+        let own = self.values(a, measure).into_iter();
         own.filter_map(|(run, x)| Some((run, x, *theirs.get(&run)?))).collect()
     }
 
@@ -433,46 +402,48 @@ impl<'a> Decision<'a> {
         median(&rtts).map_or(0.0, |m| m.mid)
     }
 
-    /// The margin of a figure against `b`, in the unit of its differences.
-    fn margin_of(&self, b: &Summary, figure: Figure) -> f64 {
-        let margin = match figure {
-            Figure::Of(Measure::StartupLost) => LOSS_MARGIN,
-            Figure::Of(Measure::QueueDelay) => {
-                // A least round trip: what a queue may add before it doubles the response time.
-                (Self::round_trip(b) * 1e3).max(1.0)
-            }
-            Figure::OthersGot => HARM_MARGIN,
-            Figure::Of(_) => self.margin * 100.0,
+    /// The margin of a measure against `b`, in the unit of its differences.
+    fn margin_of(&self, b: &Summary, measure: Measure) -> f64 {
+        let margin = match measure.entry().margin {
+            Margin::Relative => self.margin * 100.0,
+            Margin::Fixed(margin) => margin,
+            Margin::RoundTrip => Self::round_trip(b).max(0.001),
+            // No difference counts.
+            Margin::Unjudged => f64::INFINITY,
         };
         // A difference of nothing is none, whatever the margin.
         margin.max(f64::MIN_POSITIVE)
     }
 
-    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, or if something
-    /// was not observed in a run. Of times a missing one is later than any other.
-    fn difference(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
-        let pairs = self.pairs(a, b, figure);
+    /// The difference of `a` from `b` over the runs that both have; `None` if there are none, if something was not
+    /// observed in a run, or if differences of the measure are not judged. Of times a missing one is later than any
+    /// other.
+    fn difference(&self, a: &Summary, b: &Summary, measure: Measure) -> Option<Difference> {
+        if !measure.is_judged() {
+            return None;
+        }
+        let pairs = self.pairs(a, b, measure);
         let values: Vec<_> = pairs.iter().map(|(_, x, y)| (*x, *y)).collect();
-        let (middle, never) = paired(&values, figure.is_relative(), figure.is_time())?;
-        let of = Difference::of(middle, self.margin_of(b, figure), figure.less_is_better(), pairs.len());
+        let (middle, never) = paired(&values, measure.is_relative(), measure.is_time())?;
+        let of = Difference::of(middle, self.margin_of(b, measure), !measure.more_is_better(), pairs.len());
         Some(of.with_never(never))
     }
 
     /// The figures, beside time or rate, that one of the startups shows at least.
-    pub fn shown(&self, of: &[&Summary]) -> Vec<Figure> {
+    pub fn shown(&self, of: &[&Summary]) -> Vec<Measure> {
         self.costs().filter(|f| of.iter().any(|s| !is_broken(s) && !self.hides(s, *f))).collect()
     }
 
-    /// True if too many runs of a startup do not show a figure: it was not observed, or the transfer ended before
+    /// True if too many runs of a startup do not show a measure: it was not observed, or the transfer ended before
     /// slow start did, and with it the losses.
-    pub fn hides(&self, s: &Summary, figure: Figure) -> bool {
+    pub fn hides(&self, s: &Summary, measure: Measure) -> bool {
         // A time that is missing was not reached.
-        if figure.is_time() {
+        if measure.is_time() {
             return false;
         }
-        let lost = figure == Figure::Of(Measure::StartupLost);
+        let lost = measure == Measure::StartupLost;
         let unended = unended(s);
-        let values = self.values(s, figure);
+        let values = self.values(s, measure);
         let shows = |(run, x): &(u32, Option<f64>)| {
             x.is_some_and(|x| !lost || x > LOSS_MARGIN || !unended.contains(run))
         };
@@ -480,26 +451,26 @@ impl<'a> Decision<'a> {
         unseen * RARE >= values.len()
     }
 
-    /// What `a` pays against `b` in a figure.
-    fn price_of(&self, a: &Summary, b: &Summary, figure: Figure) -> Price {
-        let sign = if figure.less_is_better() { 1.0 } else { -1.0 };
+    /// What `a` pays against `b` in a measure.
+    fn price_of(&self, a: &Summary, b: &Summary, measure: Measure) -> Price {
+        let sign = if measure.more_is_better() { -1.0 } else { 1.0 };
         // Of a time, in seconds.
-        let margin = if figure.is_time() { Self::round_trip(b) } else { self.margin_of(b, figure) };
-        let lost = figure == Figure::Of(Measure::StartupLost);
+        let margin = if measure.is_time() { Self::round_trip(b) } else { self.margin_of(b, measure) };
+        let lost = measure == Measure::StartupLost;
         let unended = if lost { unended(a) } else { BTreeSet::new() };
-        let time = Figure::Of(self.by);
+        let time = self.by;
         // Harm is measured in runs of its own.
-        let stalls = time.is_time() && figure != Figure::OthersGot;
+        let stalls = time.is_time() && measure != Measure::OthersGot;
         let left_out: BTreeSet<u32> = self
             .pairs(a, b, time)
             .into_iter()
             .filter(|_| stalls)
             .filter_map(|(run, x, y)| {
                 let gets_there = x.is_some() && y.is_none();
-                (gets_there || figure.is_time() && (x.is_none() || y.is_none())).then_some(run)
+                (gets_there || measure.is_time() && (x.is_none() || y.is_none())).then_some(run)
             })
             .collect();
-        let pairs = self.pairs(a, b, figure);
+        let pairs = self.pairs(a, b, measure);
         let both = pairs.iter().filter(|(run, ..)| !left_out.contains(run));
         let differences = both.map(|(run, x, y)| {
             let by = sign * ((*x)? - (*y)?);
@@ -509,53 +480,53 @@ impl<'a> Decision<'a> {
         Price { left_out: pairs.len() - price.runs, ..price }
     }
 
-    /// What a startup pays against the baseline in a figure; `None` for the baseline itself.
-    pub fn price(&self, s: &Summary, figure: Figure) -> Option<Price> {
+    /// What a startup pays against the baseline in a measure; `None` for the baseline itself.
+    pub fn price(&self, s: &Summary, measure: Measure) -> Option<Price> {
         let base = self.baseline().filter(|b| b.summary.label != s.label)?;
-        Some(self.price_of(s, &base.summary, figure))
+        Some(self.price_of(s, &base.summary, measure))
     }
 
     /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
     /// value.
-    pub fn against(&self, s: &Summary, figure: Figure) -> Option<Difference> {
+    pub fn against(&self, s: &Summary, measure: Measure) -> Option<Difference> {
         let base = self.baseline()?;
         if base.summary.label == s.label {
             return None;
         }
-        self.difference(s, &base.summary, figure)
+        self.difference(s, &base.summary, measure)
     }
 
     /// The difference of the first startup from the second.
-    pub fn between(&self, a: &Summary, b: &Summary, figure: Figure) -> Option<Difference> {
-        self.difference(a, b, figure)
+    pub fn between(&self, a: &Summary, b: &Summary, measure: Measure) -> Option<Difference> {
+        self.difference(a, b, measure)
     }
 
     fn beats(&self, a: &Summary, b: &Summary) -> bool {
-        self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.change == Change::Better)
+        self.difference(a, b, self.by).is_some_and(|d| d.change == Change::Better)
     }
 
     /// What a startup may cost beside time or rate, the gravest first: the time of slow objects if objects decide,
     /// packets lost before the exit, harm if it was measured, and the longest wait in the queue.
-    pub fn costs(&self) -> impl Iterator<Item = Figure> {
-        let tail = (self.by == Measure::ObjectMedian).then_some(Figure::Of(Measure::ObjectP95));
-        let harm = self.has_harm().then_some(Figure::OthersGot);
-        let lost = Some(Figure::Of(Measure::StartupLost));
-        [tail, lost, harm, Some(Figure::Of(Measure::QueueDelay))].into_iter().flatten()
+    pub fn costs(&self) -> impl Iterator<Item = Measure> {
+        let tail = (self.by == Measure::ObjectMedian).then_some(Measure::ObjectP95);
+        let harm = self.has_harm().then_some(Measure::OthersGot);
+        let lost = Some(Measure::StartupLost);
+        [tail, lost, harm, Some(Measure::QueueDelay)].into_iter().flatten()
     }
 
     /// What is weighed: time or rate, and what a startup may cost.
-    pub fn figures(&self) -> impl Iterator<Item = Figure> {
-        std::iter::once(Figure::Of(self.by)).chain(self.costs())
+    pub fn figures(&self) -> impl Iterator<Item = Measure> {
+        std::iter::once(self.by).chain(self.costs())
     }
 
-    /// True if `a` beats `b`: it is certainly better in at least one figure that its runs show, certainly worse in
-    /// none, costs more in no more runs than it costs less, completes wherever `b` does, and hides no figure that `b`
+    /// True if `a` beats `b`: it is certainly better in at least one measure that its runs show, certainly worse in
+    /// none, costs more in no more runs than it costs less, completes wherever `b` does, and hides no measure that `b`
     /// shows.
     pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
         let change = |f| self.difference(a, b, f).map(|d| d.change);
-        let stalls = self.difference(a, b, Figure::Of(self.by)).is_some_and(|d| d.never[0] > 0);
-        let gains = |f: Figure| change(f) == Some(Change::Better);
-        (gains(Figure::Of(self.by)) || self.costs().any(|f| gains(f) && !self.hides(a, f)))
+        let stalls = self.difference(a, b, self.by).is_some_and(|d| d.never[0] > 0);
+        let gains = |f: Measure| change(f) == Some(Change::Better);
+        (gains(self.by) || self.costs().any(|f| gains(f) && !self.hides(a, f)))
             && !self.figures().any(|f| change(f) == Some(Change::Worse))
             && !stalls
             && !self.costs().any(|f| self.price_of(a, b, f).outweighs())
@@ -565,7 +536,7 @@ impl<'a> Decision<'a> {
     /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
     /// better.
     pub fn compare(&self, a: &Summary, b: &Summary) -> Ordering {
-        match self.difference(a, b, Figure::Of(self.by)).map(|d| d.change) {
+        match self.difference(a, b, self.by).map(|d| d.change) {
             Some(Change::Better) => Ordering::Less,
             Some(Change::Worse) => Ordering::Greater,
             _ => Ordering::Equal,
@@ -697,7 +668,7 @@ mod tests {
         let d = decide(&all, "a");
         let of = |label: &str| {
             let s = d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
-            (s.rank, d.against(&s.summary, Figure::Of(d.by)).map(|x| (x.median.mid.round(), x.change)))
+            (s.rank, d.against(&s.summary, d.by).map(|x| (x.median.mid.round(), x.change)))
         };
         assert_eq!(of("a"), (Some(1), None));
         assert_eq!(of("b"), (Some(2), Some((4.0, Change::Worse))));
@@ -711,7 +682,7 @@ mod tests {
         let b = [8.0, 12.0, 8.1, 12.0, 8.2, 12.0, 8.0, 9.0, 9.1, 8.9];
         let all = [rows("a", &a), rows("b", &b)].concat();
         let d = decide(&all, "a");
-        let change = d.against(&d.standings[1].summary, Figure::Of(d.by)).expect("a difference").change;
+        let change = d.against(&d.standings[1].summary, d.by).expect("a difference").change;
         assert!(matches!(change, Change::NotShown { runs } if runs > 10), "{change:?}");
         assert_eq!((d.standings[1].rank, d.runs()), (Some(1), 10));
     }
@@ -802,7 +773,7 @@ mod tests {
         let all = [rows("a", &[7.0; 12]), some, with(rows("none", &[9.0; 12]), never)].concat();
         let d = decide(&all, "a");
         let of = |label: &str| d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
-        let time = |label: &str| d.against(&of(label).summary, Figure::Of(d.by)).expect("a difference");
+        let time = |label: &str| d.against(&of(label).summary, d.by).expect("a difference");
         assert_eq!(d.by, Measure::Time10MB);
         // 29 % sooner in the ten runs in which it completes.
         assert_eq!((time("some").change, time("some").never), (Change::Worse, [2, 0]));
@@ -835,7 +806,7 @@ mod tests {
     fn invalid_and_few_runs_decide_nothing() {
         let change = |all: &[Row]| {
             let d = decide(all, "a");
-            let time = d.against(&d.standings[1].summary, Figure::Of(d.by)).map(|x| x.change);
+            let time = d.against(&d.standings[1].summary, d.by).map(|x| x.change);
             (time, d.standings[1].unbeaten)
         };
         let of = |n: usize| [rows("a", &vec![7.0; n]), rows("b", &vec![5.0; n])].concat();
@@ -854,7 +825,7 @@ mod tests {
         let change = |b: &[Row]| {
             let all = [queue(2.0), b.to_vec()].concat();
             let d = decide(&all, "a");
-            d.against(&d.standings[1].summary, Figure::Of(Measure::QueueDelay)).map(|x| x.change)
+            d.against(&d.standings[1].summary, Measure::QueueDelay).map(|x| x.change)
         };
         assert_eq!(change(&b), Some(Change::Better));
         b[..6].iter_mut().for_each(|r| r.peak_queue_delay_s = None);
@@ -874,8 +845,8 @@ mod tests {
         let all = [partly, with(rows("b", &[10.0; 12]), unended)].concat();
         let d = decide(&all, "a");
         let [a, b] = [0, 1].map(|i| &d.standings[i].summary);
-        assert_eq!(d.against(b, Figure::Of(Measure::StartupLost)).map(|x| x.change), Some(Change::Better));
-        assert!(!d.is_better(b, a) && d.shown(&[a, b]) == [Figure::Of(Measure::QueueDelay)]);
+        assert_eq!(d.against(b, Measure::StartupLost).map(|x| x.change), Some(Change::Better));
+        assert!(!d.is_better(b, a) && d.shown(&[a, b]) == [Measure::QueueDelay]);
     }
 
     /// Ten of thirty runs lose 3,000 packets: the median hides it.
@@ -885,7 +856,7 @@ mod tests {
         mixed[..10].iter_mut().for_each(|r| r.startup_lost_packets = Some(3000));
         let all = [rows("a", &[10.0; 30]), mixed, rows("clean", &[7.0; 30])].concat();
         let d = decide(&all, "a");
-        let price = d.price(&d.standings[1].summary, Figure::Of(Measure::StartupLost)).expect("a price");
+        let price = d.price(&d.standings[1].summary, Measure::StartupLost).expect("a price");
         assert_eq!((price.pays, price.runs, price.most), (10, 30, 3000.0));
         assert!(!d.is_better(&d.standings[1].summary, &d.standings[0].summary));
         assert!(d.standings[2].unbeaten, "clean is not beaten by what loses");

@@ -1,21 +1,29 @@
 //! The figures of a decision as rows: medians with their intervals, and differences from the baseline.
 
 use crate::columns::{Column, Kind};
-use crate::decision::{Change, Decision, Figure};
+use crate::decision::{Change, Decision};
+use crate::measures::{Measure, Shown, Source};
 use crate::stats::{FEWEST_PAIRS, Median};
-use crate::summary::Measure;
+use crate::summary::Summary;
 use serde::Serialize;
 
-/// The name of a figure, with its unit, and that of its difference.
-const FIGURES: [(Figure, &str, &str); 7] = [
-    (Figure::Of(Measure::ObjectMedian), "objects_median_s", "percent"),
-    (Figure::Of(Measure::ObjectP95), "objects_p95_s", "percent"),
-    (Figure::Of(Measure::Time10MB), "time_to_10mb_s", "percent"),
-    (Figure::Of(Measure::Completion), "completion_s", "percent"),
-    (Figure::Of(Measure::Goodput), "goodput_mbps", "percent"),
-    (Figure::Of(Measure::StartupLost), "startup_lost_packets", "packets"),
-    (Figure::Of(Measure::QueueDelay), "peak_queue_delay_ms", "ms"),
-];
+/// The measures of rows that are judged.
+fn figures() -> impl Iterator<Item = Measure> {
+    let is_figure = |m: &Measure| m.is_judged() && !matches!(m.entry().source, Source::Beside);
+    Measure::ALL.iter().copied().filter(is_figure)
+}
+
+/// True if a table of `shown` has a value of a measure that says something of its own.
+pub fn tells(d: &Decision, shown: &[&Summary], measure: Measure) -> bool {
+    let is_10mb = || d.standings.iter().all(|s| s.summary.rows[0].size_bytes == Some(10_000_000));
+    match measure {
+        // They have the pauses of the user in them.
+        m if d.by == Measure::ObjectMedian && m.is_time() && !m.is_of_objects() => false,
+        Measure::Completion if d.by == Measure::Time10MB && is_10mb() => false,
+        m if m.entry().shown == Shown::Deciding => d.by == m,
+        m => shown.iter().any(|s| d.typical(s, m).is_some()),
+    }
+}
 
 /// A figure of a startup over the runs of one path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -101,8 +109,7 @@ pub fn intervals(d: &Decision) -> Vec<Interval> {
     let mut all = Vec::new();
     for s in d.standings.iter().map(|s| &s.summary) {
         let has_objects = s.rows.iter().any(|r| r.objects.is_some());
-        for (figure, name, _) in FIGURES {
-            let Figure::Of(measure) = figure else { continue };
+        for measure in figures() {
             if measure.is_time() && measure.is_of_objects() != has_objects {
                 continue;
             }
@@ -110,7 +117,7 @@ pub fn intervals(d: &Decision) -> Vec<Interval> {
             let middle = typical.map(|(m, _)| m);
             all.push(Interval {
                 startup: s.label.clone(),
-                figure: name,
+                figure: measure.name(),
                 median: middle.map(|m| m.mid),
                 low: middle.map(|m| m.low),
                 high: middle.map(|m| m.high),
@@ -127,8 +134,8 @@ pub fn differences(d: &Decision) -> Vec<DifferenceRow> {
     let Some(base) = d.baseline() else { return Vec::new() };
     let mut all = Vec::new();
     for s in d.standings.iter().skip(1).map(|s| &s.summary) {
-        for (figure, name, unit) in FIGURES {
-            let Some(difference) = d.against(s, figure) else { continue };
+        for measure in figures() {
+            let Some(difference) = d.against(s, measure) else { continue };
             let Median { mid, low, high } = difference.median;
             let finite = |x: f64| x.is_finite().then_some(x);
             let change = match difference.change {
@@ -142,8 +149,8 @@ pub fn differences(d: &Decision) -> Vec<DifferenceRow> {
             all.push(DifferenceRow {
                 startup: s.label.clone(),
                 baseline: base.summary.label.clone(),
-                figure: name,
-                unit,
+                figure: measure.name(),
+                unit: measure.unit_of_difference(),
                 median: finite(mid),
                 low: finite(low),
                 high: finite(high),

@@ -8,10 +8,11 @@
 use crate::columns::{Column, Kind};
 use crate::decision::{Decision, Harm, Terms};
 use crate::measured::SIMULATOR;
+use crate::measures::Measure;
 use crate::record::Row;
 use crate::run::in_order;
 use crate::scenario::{Contender, Study};
-use crate::summary::{Measure, label_of_contender};
+use crate::summary::label_of_contender;
 use slowstart::registry::Algorithm;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app;

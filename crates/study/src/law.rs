@@ -2,12 +2,12 @@
 //!
 //! What the rows say is counted here again, from the rows alone.
 
-use crate::decision::{Change, Decision, Figure, Harm, Standing, Terms};
+use crate::decision::{Change, Decision, Harm, Standing, Terms};
 use crate::measured::{BROKEN, INVALID};
+use crate::measures::Measure;
 use crate::record::{Class, Objects, Row};
 use crate::sample::rows;
 use crate::stats::quantile;
-use crate::summary::Measure;
 use crate::verdict::{paths, recommended, verdict};
 use crate::words::number;
 use proptest::prelude::*;
@@ -283,7 +283,7 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                     let pays = both.iter().filter(|(a, b)| a - b > margin_s + 1e-9).count();
                     prop_assert!(pays * 20 < both.len(), "{label} has slow objects: {text}");
                 }
-                let difference = d.against(&s.summary, Figure::Of(Measure::StartupLost));
+                let difference = d.against(&s.summary, Measure::StartupLost);
                 prop_assert!(difference.is_none_or(|x| x.median.high <= 10.0), "the interval: {text}");
                 if !harm.is_empty() {
                     let got = |name: &str, run: u32| {
@@ -429,7 +429,7 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
         if sentence.contains("slower nowhere") {
             for d in &all {
                 let s = d.standings.iter().find(|s| s.summary.label == *label).expect("a startup");
-                let time = d.against(&s.summary, Figure::Of(d.by)).map(|x| x.change);
+                let time = d.against(&s.summary, d.by).map(|x| x.change);
                 prop_assert!(
                     matches!(time, Some(Change::Better | Change::Even)),
                     "{label}: {time:?}: {text}"

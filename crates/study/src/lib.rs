@@ -6,6 +6,7 @@
 //! - [`simulator`]: the simulator as an engine
 //! - [`run`]: the runs of a study, in parallel and in order
 //! - [`measured`]: what a run observed of a flow, and the row that follows from it
+//! - [`measures`]: the catalogue of measures, each with its unit, its margin and how it follows from a row
 //! - [`record`]: the types of rows, samples and events
 //! - [`columns`]: flat columns of rows, from their JSON Schema
 //! - `sample`: made-up rows for tests (feature `sample`)
@@ -42,6 +43,7 @@ pub mod harm;
 mod law;
 pub mod limits;
 pub mod measured;
+pub mod measures;
 pub mod order;
 pub mod price;
 pub mod record;

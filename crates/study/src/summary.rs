@@ -1,107 +1,13 @@
 //! Summaries of the rows of one path, one for each startup.
 
-use crate::decision::LOSS_MARGIN;
+use crate::measures::{LOSS_MARGIN, Measure};
 use crate::price::RARE;
-use crate::record::{Class, Objects, Param, Row};
+use crate::record::{Class, Param, Row};
 use crate::scenario::{Contender, params};
 use crate::stats::{Median, median};
 use slowstart::registry;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-/// A measure of a run, in the unit in which it is shown.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// Seconds until the receiver had 1 MB.
-    Time1MB,
-    /// Seconds until it had 10 MB.
-    Time10MB,
-    /// Seconds until it had everything.
-    Completion,
-    /// Seconds from the request to the last byte of an object, its median.
-    ObjectMedian,
-    /// The 95th percentile of that.
-    ObjectP95,
-    /// Seconds until the reason of the exit was seen.
-    ExitTime,
-    /// The window at that moment, in BDP.
-    ExitWindow,
-    /// Packets lost of those sent before the exit.
-    StartupLost,
-    /// The longest wait at the bottleneck, in milliseconds.
-    QueueDelay,
-    /// Goodput, in megabits a second.
-    Goodput,
-}
-
-impl Measure {
-    /// All measures, in the order of columns.
-    pub const ALL: [Self; 10] = [
-        Self::ObjectMedian,
-        Self::ObjectP95,
-        Self::Time1MB,
-        Self::Time10MB,
-        Self::Completion,
-        Self::ExitTime,
-        Self::ExitWindow,
-        Self::StartupLost,
-        Self::QueueDelay,
-        Self::Goodput,
-    ];
-
-    /// Returns the value of a run, if it has one.
-    pub fn of(self, row: &Row) -> Option<f64> {
-        let time_to = |bytes: &str| row.time_to_bytes_s.get(bytes).copied().flatten();
-        let exit = row.exit.as_ref();
-        let value = match self {
-            Self::Time1MB => time_to("1000000"),
-            Self::Time10MB => time_to("10000000"),
-            Self::Completion => row.completion_s,
-            Self::ObjectMedian => row.objects.as_ref().and_then(|o| o.median_s),
-            Self::ObjectP95 => row.objects.as_ref().and_then(|o| o.p95_s),
-            Self::ExitTime => exit.map(|e| e.time_s),
-            Self::ExitWindow => exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64),
-            Self::StartupLost => row.startup_lost_packets.map(|n| n as f64),
-            Self::QueueDelay => row.peak_queue_delay_s.map(|s| s * 1e3),
-            Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
-        };
-        value.filter(|v| v.is_finite())
-    }
-
-    /// The values of two runs of one path, over what both have of it: of objects, those that both asked for.
-    pub fn of_pair(self, a: &Row, b: &Row) -> (Option<f64>, Option<f64>) {
-        match (self, &a.objects, &b.objects) {
-            (_, Some(x), Some(y)) if self.is_of_objects() && !x.is_unfinished() && !y.is_unfinished() => {
-                let both = x.times_s.len().min(y.times_s.len());
-                let of = |all: &Objects| {
-                    let all = all.first(both);
-                    if self == Self::ObjectMedian { all.median_s } else { all.p95_s }
-                };
-                (of(x), of(y))
-            }
-            _ => (self.of(a), self.of(b)),
-        }
-    }
-
-    /// True if it is of the objects that an application asked for.
-    pub const fn is_of_objects(self) -> bool {
-        matches!(self, Self::ObjectMedian | Self::ObjectP95)
-    }
-
-    /// True if a run without a value is one that never got there, rather than one that was not observed.
-    pub const fn is_time(self) -> bool {
-        self.is_of_objects() || matches!(self, Self::Time1MB | Self::Time10MB | Self::Completion)
-    }
-
-    /// Whether less is better; `None` if neither is.
-    pub const fn less_is_better(self) -> Option<bool> {
-        match self {
-            Self::ExitTime | Self::ExitWindow => None,
-            Self::Goodput => Some(false),
-            _ => Some(true),
-        }
-    }
-}
 
 /// The runs of one startup with the same parameters and settings.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,11 +4,12 @@
 //! A price is stated as what happens: in how many runs, and how much at most. Nothing, not certain and not
 //! shown have different words.
 
-use crate::decision::{Change, Decision, Difference, Figure, Standing, is_broken, role};
+use crate::decision::{Change, Decision, Difference, Standing, is_broken, role};
+use crate::measures::Measure;
 use crate::price::{Price, RARE, share};
 use crate::record::{Class, Row};
 use crate::stats::FEWEST_PAIRS;
-use crate::summary::{Measure, Summary};
+use crate::summary::Summary;
 use crate::words::{bytes, delay, list, number, rate, share_of_bdp};
 use slowstart::registry::Need;
 use std::cmp::Ordering;
@@ -142,17 +143,17 @@ fn names(group: &[&Standing]) -> String {
     list(&names)
 }
 
-fn change(d: &Decision, s: &Standing, figure: Figure) -> Option<Difference> {
+fn change(d: &Decision, s: &Standing, figure: Measure) -> Option<Difference> {
     d.against(&s.summary, figure)
 }
 
-fn is(d: &Decision, s: &Standing, figure: Figure, what: Change) -> bool {
+fn is(d: &Decision, s: &Standing, figure: Measure, what: Change) -> bool {
     change(d, s, figure).is_some_and(|c| c.change == what)
 }
 
 /// The gain in percent, positive if it is one.
 fn gain(d: &Decision, s: &Standing) -> f64 {
-    let mid = change(d, s, Figure::Of(d.by)).map_or(0.0, |c| c.median.mid);
+    let mid = change(d, s, d.by).map_or(0.0, |c| c.median.mid);
     if d.by == Measure::Goodput { mid } else { -mid }
 }
 
@@ -169,7 +170,7 @@ fn percent(x: f64) -> String {
 /// The difference from the baseline with its interval: `takes 41 % less time (35 to 44)`.
 fn gains(d: &Decision, s: &Standing) -> String {
     let verb = takes(d.by, false);
-    let Some(c) = change(d, s, Figure::Of(d.by)) else { return String::new() };
+    let Some(c) = change(d, s, d.by) else { return String::new() };
     let [mid, low, high] = [c.median.mid, c.median.low, c.median.high].map(f64::abs);
     let [low, mid, high] = [low.min(high), mid, low.max(high)].map(percent);
     let less = match (d.by, c.median.mid < 0.0) {
@@ -211,18 +212,18 @@ fn prices(d: &Decision, s: &Standing) -> Vec<String> {
 }
 
 /// A price as a clause; `None` if it is known to be nothing.
-fn clause(d: &Decision, figure: Figure, p: Price) -> Option<String> {
+fn clause(d: &Decision, figure: Measure, p: Price) -> Option<String> {
     if p.is_nothing() {
         return None;
     }
     let most = number(p.most.round());
     let text = match figure {
-        Figure::OthersGot if p.runs + p.left_out == 0 => {
+        Measure::OthersGot if p.runs + p.left_out == 0 => {
             "what it does to a CUBIC flow was not measured".to_string()
         }
         _ if p.runs == 0 => "what it costs is not shown, since in no run both complete".to_string(),
         _ if !p.is_paid() => match figure {
-            Figure::Of(Measure::StartupLost) => {
+            Measure::StartupLost => {
                 let why = if d.by == Measure::ObjectMedian {
                     "slow start did not end"
                 } else {
@@ -230,21 +231,21 @@ fn clause(d: &Decision, figure: Figure, p: Price) -> Option<String> {
                 };
                 format!("its losses are not shown, since {why} in {}", p.share(p.unseen))
             }
-            Figure::Of(Measure::ObjectP95) => "its 95th percentile is not shown".to_string(),
-            Figure::Of(_) => format!("its queue was not observed in {}", p.share(p.unseen)),
-            Figure::OthersGot => format!("its harm was not observed in {}", p.share(p.unseen)),
+            Measure::ObjectP95 => "its 95th percentile is not shown".to_string(),
+            Measure::OthersGot => format!("its harm was not observed in {}", p.share(p.unseen)),
+            _ => format!("its queue was not observed in {}", p.share(p.unseen)),
         },
-        Figure::Of(Measure::StartupLost) if more(d) => {
+        Measure::StartupLost if more(d) => {
             format!("loses more packets in {}, up to {most} more", p.share(p.pays))
         }
-        Figure::Of(Measure::StartupLost) => format!("loses packets in {}, up to {most}", p.share(p.pays)),
-        Figure::Of(Measure::ObjectP95) => {
+        Measure::StartupLost => format!("loses packets in {}, up to {most}", p.share(p.pays)),
+        Measure::ObjectP95 => {
             format!("takes longer at the 95th percentile in {}, up to {} s", p.share(p.pays), number(p.most))
         }
-        Figure::Of(_) => format!("waits longer in the queue in {}, up to {}", p.share(p.pays), delay(p.most)),
-        Figure::OthersGot => {
+        Measure::OthersGot => {
             format!("slows a CUBIC flow beside it in {}, by up to {most} points", p.share(p.pays))
         }
+        _ => format!("waits longer in the queue in {}, up to {}", p.share(p.pays), delay(p.most * 1e3)),
     };
     let hidden = if p.is_paid() && p.unseen > 0 {
         format!(" (not shown in {})", p.share(p.unseen))
@@ -291,18 +292,18 @@ fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a
 
 /// The best answer that costs nothing, or the cheapest, or that there is none.
 fn answer<'s>(d: &'s Decision) -> Answer<'s> {
-    let sooner: Vec<&Standing> = common(d).filter(|s| is(d, s, Figure::Of(d.by), Change::Better)).collect();
+    let sooner: Vec<&Standing> = common(d).filter(|s| is(d, s, d.by, Change::Better)).collect();
     // They take as long as the baseline, save something for certain, and are worse in nothing.
     let savers: Vec<&Standing> = common(d)
-        .filter(|s| is(d, s, Figure::Of(d.by), Change::Even) && savings(d, s).len() > 1)
-        .filter(|s| !is(d, s, Figure::Of(Measure::Time1MB), Change::Worse))
+        .filter(|s| is(d, s, d.by, Change::Even) && savings(d, s).len() > 1)
+        .filter(|s| !is(d, s, Measure::Time1MB, Change::Worse))
         .filter(|s| !d.costs().any(|f| is(d, s, f, Change::Worse)))
         .collect();
-    let spares = |s: &&&Standing| saving(d, s, Figure::Of(Measure::StartupLost)).is_some();
+    let spares = |s: &&&Standing| saving(d, s, Measure::StartupLost).is_some();
     let is_free = |s: &&&Standing| prices(d, s).is_empty();
     if let Some(s) = best(d, &sooner.iter().filter(is_free).copied().collect::<Vec<_>>()) {
         let in_what = list(&weighed(d)[1..]);
-        let where_both = match change(d, s, Figure::Of(d.by)) {
+        let where_both = match change(d, s, d.by) {
             Some(c) if c.never[1] > 0 => " where both complete",
             _ => "",
         };
@@ -354,7 +355,7 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     if let Some(s) = savers.iter().copied().min_by(cheaper) {
         return saves(s);
     }
-    let maybe = common(d).find_map(|s| match change(d, s, Figure::Of(d.by))?.change {
+    let maybe = common(d).find_map(|s| match change(d, s, d.by)?.change {
         Change::NotShown { runs } if gain(d, s) > 0.0 => Some(format!(
             "; {} may be {} % faster, but it takes about {} runs to show it, not {}",
             s.summary.label,
@@ -388,10 +389,10 @@ fn needing_nothing(all: &[Decision]) -> &'static str {
 fn weighed(d: &Decision) -> Vec<String> {
     let all: Vec<&Summary> = d.standings.iter().map(|s| &s.summary).collect();
     let words = [
-        (Figure::Of(Measure::ObjectP95), "tail latency"),
-        (Figure::Of(Measure::StartupLost), "losses"),
-        (Figure::Of(Measure::QueueDelay), "delay"),
-        (Figure::OthersGot, "harm"),
+        (Measure::ObjectP95, "tail latency"),
+        (Measure::StartupLost, "losses"),
+        (Measure::QueueDelay, "delay"),
+        (Measure::OthersGot, "harm"),
     ];
     let shown = d.shown(&all);
     let costs = words.into_iter().filter(|(f, _)| shown.contains(f)).map(|(_, word)| word);
@@ -400,7 +401,7 @@ fn weighed(d: &Decision) -> Vec<String> {
 
 /// What a startup saves for certain against the baseline in one cost, such as lost packets; `None` if it saves nothing
 /// or its runs do not show that cost.
-fn saving(d: &Decision, s: &Standing, figure: Figure) -> Option<f64> {
+fn saving(d: &Decision, s: &Standing, figure: Measure) -> Option<f64> {
     let c = change(d, s, figure).filter(|c| c.change == Change::Better && !d.hides(&s.summary, figure))?;
     Some(c.median.mid.abs())
 }
@@ -410,12 +411,12 @@ fn savings(d: &Decision, s: &Standing) -> Vec<String> {
     let clause = |figure| {
         let by = saving(d, s, figure)?;
         Some(match figure {
-            Figure::Of(Measure::StartupLost) => format!("loses {} packets fewer", number(by.round())),
-            Figure::Of(Measure::ObjectP95) => {
+            Measure::StartupLost => format!("loses {} packets fewer", number(by.round())),
+            Measure::ObjectP95 => {
                 format!("takes {} % less time at the 95th percentile", percent(by))
             }
-            Figure::Of(_) => format!("waits {} less in the queue", delay(by)),
-            Figure::OthersGot => format!("leaves a CUBIC flow beside it {} points more", number(by.round())),
+            Measure::OthersGot => format!("leaves a CUBIC flow beside it {} points more", number(by.round())),
+            _ => format!("waits {} less in the queue", delay(by * 1e3)),
         })
     };
     std::iter::once("takes as long".to_string()).chain(d.costs().filter_map(clause)).collect()
@@ -439,9 +440,8 @@ fn front(d: &Decision, answer: Option<&str>) -> Option<String> {
         let is = if maybe.len() == 1 { "is one" } else { "are" };
         format!("whether {} {is} too is not shown", names(&maybe))
     }));
-    let fastest = common(d)
-        .filter(|s| is(d, s, Figure::Of(d.by), Change::Better))
-        .min_by(|a, b| gain(d, b).total_cmp(&gain(d, a)));
+    let fastest =
+        common(d).filter(|s| is(d, s, d.by, Change::Better)).min_by(|a, b| gain(d, b).total_cmp(&gain(d, a)));
     let answer = d.standings.iter().find(|s| Some(s.summary.label.as_str()) == answer);
     match (fastest, answer) {
         (Some(f), Some(a)) if d.compare(&f.summary, &a.summary).is_lt() && !prices(d, f).is_empty() => {
@@ -457,7 +457,7 @@ fn front(d: &Decision, answer: Option<&str>) -> Option<String> {
 
 /// The startups that pay in losses, besides the answer, and what they lose at most.
 fn lossiest(d: &Decision, answer: Option<&Standing>) -> Option<String> {
-    let price = |s: &Standing| d.price(&s.summary, Figure::Of(Measure::StartupLost)).filter(Price::is_paid);
+    let price = |s: &Standing| d.price(&s.summary, Measure::StartupLost).filter(Price::is_paid);
     let losers: Vec<&Standing> = common(d)
         .filter(|s| price(s).is_some() && answer.is_none_or(|a| a.summary.label != s.summary.label))
         .collect();

@@ -1,11 +1,12 @@
 //! A setting of the stack against another, as startups are compared: paired, in one study.
 
 use slowstart_sim::engine::Sampling;
-use slowstart_study::decision::{Change, Decision, Figure, Terms};
+use slowstart_study::decision::{Change, Decision, Terms};
+use slowstart_study::measures::Measure;
 use slowstart_study::record::Row;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
-use slowstart_study::summary::{Measure, summarise};
+use slowstart_study::summary::summarise;
 use slowstart_study::verdict::verdict;
 
 fn text(startups: &[&str]) -> StudyText {
@@ -49,7 +50,7 @@ fn the_verdict_names_the_setting() {
     let d = Decision::new(&all, &Terms::default());
     let change = |label: &str| {
         let s = d.standings.iter().find(|s| s.summary.label == label).expect("a startup");
-        d.against(&s.summary, Figure::Of(Measure::Completion)).map(|x| x.change)
+        d.against(&s.summary, Measure::Completion).map(|x| x.change)
     };
     assert_eq!(change("hystart@iw=20"), Some(Change::Better));
     assert_eq!(change("hystart@iw=2"), Some(Change::Worse));

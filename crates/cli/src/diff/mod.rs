@@ -6,9 +6,10 @@ use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Result, bail};
 use clap::Args;
 use slowstart_study::diff::{self, Is, Outcome, by_path, middle};
+use slowstart_study::measures::Measure;
 use slowstart_study::record::Row;
 use slowstart_study::stats::{FEWEST_PAIRS, Median};
-use slowstart_study::summary::{Measure, Summary, summarise};
+use slowstart_study::summary::{Summary, summarise};
 use slowstart_study::words::{number, signed, spread};
 use std::path::{Path, PathBuf};
 
@@ -108,9 +109,8 @@ fn cells(a: &Summary, b: &Summary, o: &Outcome) -> Vec<Cell> {
     vec![
         a.label.clone().into(),
         match o.by {
-            Measure::Goodput => "Mbit/s",
             Measure::ObjectMedian => "s an object",
-            _ => "s",
+            by => by.entry().unit.sign(),
         }
         .into(),
         typical(a).into(),

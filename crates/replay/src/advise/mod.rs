@@ -30,7 +30,7 @@ use serde::Serialize;
 use slowstart_report::study::about;
 use slowstart_report::{Page, html};
 use slowstart_study::chosen;
-use slowstart_study::decision::{Change, Decision, Difference, Figure, Harm, Terms};
+use slowstart_study::decision::{Change, Decision, Difference, Harm, Terms};
 use slowstart_study::harm;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Row};
@@ -366,7 +366,7 @@ impl<'a> Question<'a> {
         let use_instead = recommended(d).filter(|label| *label != base).filter(free).map(str::to_string);
         let chosen = use_instead.as_deref().unwrap_or(base);
         let standing = d.standings.iter().find(|s| s.summary.label == chosen);
-        let time = standing.and_then(|s| d.against(&s.summary, Figure::Of(d.by)));
+        let time = standing.and_then(|s| d.against(&s.summary, d.by));
         let trial_connections =
             time.filter(|_| use_instead.is_some()).and_then(|t| connections(d, t.median.mid));
         let (initial_windows, largest_initial_window) = model.initial_windows(chosen)?;

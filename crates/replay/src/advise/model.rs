@@ -3,10 +3,11 @@
 use super::{AdviseError, Effect, INITIAL_WINDOWS, InitialWindow};
 use crate::fit::text::{self, Fitted};
 use slowstart_sim::path::Files;
-use slowstart_study::decision::{self, Decision, Difference, Figure, MARGIN, Terms};
+use slowstart_study::decision::{self, Decision, Difference, MARGIN, Terms};
+use slowstart_study::measures::Measure;
 use slowstart_study::record::{Param, Row};
 use slowstart_study::scenario::{Study, StudyText};
-use slowstart_study::summary::{Measure, Summary, label};
+use slowstart_study::summary::{Summary, label};
 use std::collections::BTreeMap;
 
 /// Time for which a browser is observed, for what idle restart costs.
@@ -84,8 +85,8 @@ impl<'a> Model<'a> {
             .iter()
             .map(|s| InitialWindow {
                 segments: segments(&s.summary),
-                time_percent: d.against(&s.summary, Figure::Of(d.by)).map(Effect::from),
-                lost_packets: d.against(&s.summary, Figure::Of(Measure::StartupLost)).map(Effect::from),
+                time_percent: d.against(&s.summary, d.by).map(Effect::from),
+                lost_packets: d.against(&s.summary, Measure::StartupLost).map(Effect::from),
             })
             .collect();
         all.sort_by_key(|w| w.segments);

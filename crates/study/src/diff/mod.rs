@@ -3,9 +3,10 @@
 mod outcome;
 mod read;
 
+use crate::measures::Measure;
 use crate::record::Row;
 use crate::stats::Median;
-use crate::summary::{Measure, Summary, summarise};
+use crate::summary::{Summary, summarise};
 pub use outcome::{Is, Outcome, middle};
 pub use read::{ReadError, checked, of_sweep, rows};
 use serde::Serialize;
@@ -56,16 +57,6 @@ pub struct Line {
     pub percent: Option<[f64; 3]>,
 }
 
-/// The name of a measure in JSON.
-const fn key(by: Measure) -> &'static str {
-    match by {
-        Measure::Time10MB => "time_to_10mb_s",
-        Measure::Completion => "completion_s",
-        Measure::ObjectMedian => "objects_median_s",
-        _ => "goodput_mbps",
-    }
-}
-
 /// The rows of each path, in order of first appearance.
 pub fn by_path(rows: Vec<Row>) -> Vec<(String, Vec<Row>)> {
     let mut all: Vec<(String, Vec<Row>)> = Vec::new();
@@ -101,7 +92,7 @@ pub fn lines(path: &str, a: &[Row], b: &[Row], margin: f64) -> Vec<Line> {
         let percent = |m: Median| [m.mid, m.low, m.high];
         all.push(Line {
             why: o.why.iter().map(|w| w.1.clone()).collect(),
-            measure: Some(key(o.by)),
+            measure: Some(o.by.name()),
             a: Some(Side::of(x, o.by)),
             b: Some(Side::of(y, o.by)),
             pairs: o.pairs,

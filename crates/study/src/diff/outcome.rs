@@ -1,10 +1,11 @@
 //! What B is against A: one startup over one path in two results.
 
-use crate::decision::{self, Decision, Figure, LOSS_MARGIN, Terms, is_broken};
+use crate::decision::{self, Decision, Terms, is_broken};
+use crate::measures::{LOSS_MARGIN, Measure};
 use crate::price::{Price, share};
 use crate::record::Row;
 use crate::stats::{FEWEST_PAIRS, Median, median};
-use crate::summary::{Measure, Summary};
+use crate::summary::Summary;
 use crate::words::{bytes, delay, number};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,10 +102,9 @@ fn workload(s: &Summary) -> Option<String> {
 
 /// True if the runs of both have the same figures, run by run.
 fn same(a: &Summary, b: &Summary) -> bool {
+    let values = |r: &Row| -> Vec<Option<f64>> { Measure::ALL.iter().map(|m| m.of(r)).collect() };
     let figures = |s: &Summary| -> BTreeMap<u32, _> {
-        let of = |r: &&Row| {
-            (r.run, (Measure::ALL.map(|m| m.of(r)), r.objects.clone(), r.class, r.caveats.clone()))
-        };
+        let of = |r: &&Row| (r.run, (values(r), r.objects.clone(), r.class, r.caveats.clone()));
         s.rows.iter().map(of).collect()
     };
     figures(a) == figures(b)
@@ -143,8 +143,8 @@ impl Outcome {
 
     /// Run by run; `costs` is over the runs whose losses and queues can be compared.
     fn paired(d: &Decision, costs: &Decision, a: &Summary, b: &Summary) -> Self {
-        let time = d.against(b, Figure::Of(d.by));
-        let completes = d.against(b, Figure::Of(Measure::Completion));
+        let time = d.against(b, d.by);
+        let completes = d.against(b, Measure::Completion);
         let pairs = time.map_or(0, |t| t.runs);
         let never = time.map_or([0, 0], |t| t.never);
         let never = if never == [0, 0] { completes.map_or([0, 0], |c| c.never) } else { never };
@@ -161,14 +161,14 @@ impl Outcome {
             let Some(p) = price.filter(Price::outweighs) else { continue };
             let (runs, most) = (p.share(p.pays), number(p.most));
             why.push(match figure {
-                Figure::Of(Measure::ObjectP95) => {
+                Measure::ObjectP95 => {
                     ("longer tail", format!("takes up to {most} s longer at the 95th percentile in {runs}"))
                 }
-                Figure::Of(Measure::StartupLost) => {
+                Measure::StartupLost => {
                     ("loses more", format!("loses more packets in {runs}, up to {most} more"))
                 }
                 _ => {
-                    let most = delay(p.most);
+                    let most = delay(p.most * 1e3);
                     ("longer queue", format!("waits longer in the queue in {runs}, up to {most}"))
                 }
             });
@@ -179,7 +179,7 @@ impl Outcome {
         } else if change == decision::Change::Better && never == [0, 0] {
             why.push(("faster", "is faster".into()));
         }
-        let fewer = own.and_then(|b| costs.against(b, Figure::Of(Measure::StartupLost)));
+        let fewer = own.and_then(|b| costs.against(b, Measure::StartupLost));
         if fewer.is_some_and(|x| x.change == decision::Change::Better) {
             why.push(("loses fewer", "loses fewer packets".into()));
         }
@@ -215,7 +215,7 @@ impl Outcome {
         let mut why = Vec::new();
         let (never_a, never_b) = (a.unfinished(), b.unfinished());
         let time = order(by, &|x, y| (y / x - 1.0).abs() >= margin);
-        let slower = if by == Measure::Goodput { Ordering::Less } else { Ordering::Greater };
+        let slower = if by.more_is_better() { Ordering::Less } else { Ordering::Greater };
         let lost = order(Measure::StartupLost, &|x, y| (y - x).abs() > LOSS_MARGIN);
         if never_b > 0 && never_a == 0 {
             let of = share(never_b, b.rows.len());

@@ -2,8 +2,8 @@
 //! and what counts are those of one path.
 
 use super::{common, find, left_behind, needing_nothing, on, undecided};
-use crate::decision::{Change, Decision, Figure};
-use crate::summary::Measure;
+use crate::decision::{Change, Decision};
+use crate::measures::Measure;
 use crate::words::list;
 
 /// Most startups in the sentence about losses.
@@ -79,7 +79,7 @@ impl Totals {
         let mut changes = Vec::new();
         for d in all {
             let Some(s) = find(d, label) else { continue };
-            let time = d.against(s, Figure::Of(d.by));
+            let time = d.against(s, d.by);
             match time.map(|x| x.change) {
                 Some(Change::Better) => t.sooner += 1,
                 Some(Change::Worse) => t.later += 1,
@@ -92,11 +92,11 @@ impl Totals {
                 count.add(price.is_paid(), price.is_unseen());
             };
             if d.by == Measure::ObjectMedian {
-                add(&mut t.tail, Figure::Of(Measure::ObjectP95));
+                add(&mut t.tail, Measure::ObjectP95);
             }
-            add(&mut t.losses, Figure::Of(Measure::StartupLost));
-            add(&mut t.harm, Figure::OthersGot);
-            add(&mut t.waits, Figure::Of(Measure::QueueDelay));
+            add(&mut t.losses, Measure::StartupLost);
+            add(&mut t.harm, Measure::OthersGot);
+            add(&mut t.waits, Measure::QueueDelay);
             let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
             // What never gets there counts as ten times the time. A path on which nobody does shows nothing.
             changes.extend(time.map(|x| sign * x.median.mid.clamp(-900.0, 900.0)));

@@ -54,7 +54,7 @@ fn a_browser_that_stalls_is_worse() {
     let all = [browsers("hystart", 0.656, |_| (371, false)), stalls].concat();
     let d = Decision::new(&all, &Terms::default());
     let [hystart, search] = [0, 1].map(|i| &d.standings[i]);
-    let time = d.against(&search.summary, Figure::Of(Measure::ObjectMedian)).expect("a difference");
+    let time = d.against(&search.summary, Measure::ObjectMedian).expect("a difference");
     assert_eq!((d.by, time.change, time.never), (Measure::ObjectMedian, Change::Worse, [2, 0]));
     assert!(hystart.unbeaten && !search.unbeaten);
     let said = verdict(&d);
@@ -76,8 +76,7 @@ fn the_same_objects_are_compared() {
     let all = [browsers("hystart", 0.6, |_| (100, false)), fast].concat();
     let d = Decision::new(&all, &Terms::default());
     let search = &d.standings[1].summary;
-    let [median, tail] =
-        [Measure::ObjectMedian, Measure::ObjectP95].map(|m| d.against(search, Figure::Of(m)));
+    let [median, tail] = [Measure::ObjectMedian, Measure::ObjectP95].map(|m| d.against(search, m));
     assert!([median, tail].iter().all(|x| x.is_some_and(|x| x.median.mid.abs() < 1e-9)));
     let own = search.typical(Measure::ObjectMedian).expect("a median").0.mid;
     assert!((own / 0.6 - 1.1995).abs() < 1e-6, "{own}");
