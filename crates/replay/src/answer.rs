@@ -103,7 +103,10 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
         // As counted on docs/evidence/replay.md.
         (Some(name), _) => {
-            format!("probably {name}, by what was sent (14 of 155 such names were wrong in simulations)")
+            format!("probably {name}, by what was sent (9 of 226 such answers were wrong in simulations)")
+        }
+        _ if let Some(class) = &t.sender_startup_class => {
+            format!("probably {}, which this recording does not tell apart", class.join(" or "))
         }
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
         (None, [only]) => {
@@ -375,7 +378,15 @@ mod tests {
         };
         assert_eq!(
             fact(&fits(Some("hystart"), &["hystart"]), "startup"),
-            "probably hystart, by what was sent (14 of 155 such names were wrong in simulations)"
+            "probably hystart, by what was sent (9 of 226 such answers were wrong in simulations)"
+        );
+        let class = Transfer {
+            sender_startup_class: Some(["hystart", "suss"].map(String::from).into()),
+            ..fits(None, &["hystart"])
+        };
+        assert_eq!(
+            fact(&class, "startup"),
+            "probably hystart or suss, which this recording does not tell apart"
         );
         assert_eq!(
             fact(&fits(None, &["hystart", "suss"]), "startup"),

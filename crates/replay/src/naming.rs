@@ -25,12 +25,16 @@ const SILENT: [&str; 3] = ["restricted", "tsl", "abc"];
 
 /// How far a startup may be from what was sent, in permille: at all, and for each round trip; to explain it, and to
 /// be possible. One that has a name must be nearer.
-const NAMES: (u64, u64) = (20, 3);
+const NAMES: (u64, u64) = (5, 1);
 const EXPLAINS: (u64, u64) = (80, 4);
 const POSSIBLE: (u64, u64) = (120, 5);
 /// Round trips that must have been compared, and of them after an exit by a rule.
 const LEAST: u32 = 4;
 const LEAST_AFTER: u32 = 3;
+/// Startups that a class holds at most.
+const CLASS: usize = 3;
+/// Segments by which the flight after an exit must vary: where it does not, a limit holds it, and a window does not show.
+const VARIES: u64 = 2;
 /// Segments in flight without which a startup has no name: a segment is a large part of less.
 const LEAST_SEGMENTS: u64 = 40;
 
@@ -151,6 +155,9 @@ fn within(d: Distance, (once, each): (u64, u64)) -> bool {
 pub struct Named {
     /// The one family that explains what was sent; `None` if several do, or none.
     pub name: Option<&'static str>,
+    /// The few families of which the sender used one, where an exit by a rule shows that: what was sent does not tell
+    /// them apart. Unlike `fits` it has those that are farther off but possible, and those that acted like an earlier one.
+    pub class: Option<Vec<&'static str>>,
     /// All families that explain it, in the order of the registry: what was sent does not tell them apart.
     pub fits: Vec<&'static str>,
 }
@@ -165,9 +172,12 @@ pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
     if compared < LEAST || near().next().is_some() && !near().any(ended) {
         return None;
     }
-    let (mut fits, mut possible) = (Vec::new(), Vec::new());
+    let (mut fits, mut possible, mut class) = (Vec::new(), Vec::new(), Vec::new());
     let mut exits: Vec<(&str, (Instant, Bytes))> = Vec::new();
     for (s, d) in near() {
+        if !class.contains(&s.family) {
+            class.push(s.family);
+        }
         // One that did nothing but what an earlier one does has shown nothing of its own (SUSS, while it does not
         // accelerate, is HyStart).
         if let Some(own) = s.shown.left {
@@ -184,16 +194,21 @@ pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
     }
     let alone = if let ([only], [_]) = (&fits[..], &possible[..]) { Some(*only) } else { None };
     // A loss that ends slow start is no rule's doing, and names nothing but slow start itself.
-    let left = |s: &Suspect, d: Distance| {
-        let by_rule = s.shown.disturbed.is_none_or(|at| s.shown.left.is_some_and(|l| l.0 < at));
-        d.after >= LEAST_AFTER && by_rule || s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS
+    let by_rule = |s: &Suspect, d: Distance| {
+        let undisturbed = s.shown.disturbed.is_none_or(|at| s.shown.left.is_some_and(|l| l.0 < at));
+        let varies = s.shown.after.is_some_and(|(low, high)| high - low >= mss * VARIES);
+        d.after >= LEAST_AFTER && undisturbed && varies
     };
     let shown = |s: &Suspect, d: Distance| {
-        let enough = !s.shown.limited && s.shown.before >= mss * LEAST_SEGMENTS;
-        enough && left(s, d) && within(d, NAMES)
+        !s.shown.limited && s.shown.before >= mss * LEAST_SEGMENTS && within(d, NAMES)
     };
-    let name = alone.filter(|only| known.iter().any(|(s, d)| s.family == *only && shown(s, *d)));
-    Some(Named { name, fits })
+    let by_loss = |s: &Suspect, d: Distance| s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS;
+    let name = alone.filter(|only| {
+        near().any(|(s, d)| s.family == *only && shown(s, d) && (by_rule(s, d) || by_loss(s, d)))
+    });
+    let is_class = name.is_some() || near().any(|(s, d)| shown(s, d) && by_rule(s, d));
+    let class = Some(class).filter(|c| is_class && c.len() <= CLASS);
+    Some(Named { name, class, fits })
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub(crate) struct Compared {
     pub(crate) before: Bytes,
     /// True if something other than the window limited the sender before the control left.
     pub(crate) limited: bool,
+    /// The least and the most in flight at the ends of the round trips after the control left.
+    pub(crate) after: Option<(Bytes, Bytes)>,
 }
 
 /// A control in place of the sender's.
@@ -117,6 +119,7 @@ impl Track {
                 disturbed: None,
                 before: Bytes::ZERO,
                 limited: false,
+                after: None,
             },
             over: false,
         }
@@ -246,6 +249,10 @@ impl Track {
         d.permille += (off.0 * 1000 / flight.0.max(1)).min(WORST);
         d.rounds += 1;
         d.after += u32::from(!growing);
+        if !growing {
+            let (low, high) = self.shown.after.unwrap_or((flight, flight));
+            self.shown.after = Some((low.min(flight), high.max(flight)));
+        }
         if !growing && self.goes_on() {
             self.rose += u32::from(flight >= self.newest + mss && self.newest > Bytes::ZERO);
             self.fell += u32::from(flight + mss <= self.newest);

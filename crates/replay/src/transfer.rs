@@ -253,6 +253,10 @@ pub struct Transfer {
     /// what was sent, or none.
     #[serde(default)]
     pub sender_startup: Option<String>,
+    /// The startups, three at most, of which the sender used one, by what it sent after a rule ended its slow start: what
+    /// was sent does not tell them apart. Null if that does not show.
+    #[serde(default)]
+    pub sender_startup_class: Option<Vec<String>>,
     /// The startups that explain what was sent, in the order of `slowstart list startups`: what was sent does not tell
     /// them apart. Empty if none does. Null if too little is seen to compare them, or if slow start did not end.
     #[serde(default)]
@@ -375,6 +379,7 @@ impl Transfer {
             mss_bytes: mss.0,
             congestion_control: None,
             sender_startup: None,
+            sender_startup_class: None,
             sender_startup_fits: None,
             receive_window_bytes: None,
             iw_bytes: None,
@@ -429,7 +434,7 @@ impl Transfer {
     fn withhold(&mut self, why: NoExit) {
         self.observe(Err(why), ExitClass::Unknown);
         self.startups.clear();
-        (self.sender_startup, self.sender_startup_fits) = (None, None);
+        (self.sender_startup, self.sender_startup_class, self.sender_startup_fits) = (None, None, None);
         (self.certain, self.cost_s) = (false, None);
     }
 
@@ -525,8 +530,11 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         t.certain &= !(by_loss && reordered);
         if let Some(named) = findings.named.as_ref().filter(|_| exact && !(by_loss && reordered)) {
             // Without the handshake it is not known that the connection begins here.
-            t.sender_startup = named.name.filter(|_| c.handshake.is_some()).map(str::to_string);
-            t.sender_startup_fits = Some(named.fits.iter().map(ToString::to_string).collect());
+            let begins = c.handshake.is_some();
+            let strings = |all: &Vec<&str>| all.iter().map(ToString::to_string).collect();
+            t.sender_startup = named.name.filter(|_| begins).map(str::to_string);
+            t.sender_startup_class = named.class.as_ref().filter(|_| begins).map(strings);
+            t.sender_startup_fits = Some(strings(&named.fits));
         }
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
         t.caveats = caveats(c, from, &n, findings.no_path);

@@ -43,6 +43,22 @@ fn an_exit_that_one_family_explains_has_its_name() {
     }
 }
 
+/// A class holds the startup of the sender and those that would have sent the same: SUSS that does not accelerate is
+/// HyStart.
+#[test]
+fn an_exit_that_few_families_explain_has_their_class() {
+    let class =
+        |path: &str, startup: &str| replay(path, startup, 0, &Options::default()).sender_startup_class;
+    let path = "rate=20Mbit rtt=60ms queue=6bdp";
+    for startup in ["hystart", "vegas-linux", "bbr3"] {
+        let family = slowstart_replay::naming::family(startup).expect("a family");
+        let class = class(path, startup).unwrap_or_else(|| panic!("{startup}: no class"));
+        assert!(class.len() <= 3 && class.iter().any(|f| f == family), "{startup}: {class:?}");
+    }
+    // A loss ends slow start, and nine startups do nothing else.
+    assert_eq!(class("rate=10Mbit rtt=200ms queue=1bdp", "search"), None);
+}
+
 /// Until a packet is lost, many do what slow start does.
 #[test]
 fn several_that_fit_are_listed_and_none_is_the_name() {
@@ -68,7 +84,7 @@ fn an_exit_that_none_explains_has_no_name() {
 #[test]
 fn a_capture_at_the_receiver_gives_no_name() {
     let t = replay("rate=30Mbit rtt=80ms queue=6bdp", "hystart", 1, &Options::default());
-    assert_eq!((t.sender_startup, t.sender_startup_fits), (None, None));
+    assert_eq!((t.sender_startup, t.sender_startup_class, t.sender_startup_fits), (None, None, None));
 }
 
 /// The startups that a user asks for change nothing, and only they have a line.

@@ -20,6 +20,8 @@ const OTHERS: [&str; 6] = [
 
 /// Families that are few.
 const FEW: usize = 4;
+/// What is said of a sender whose class was named.
+const IN_CLASS: &str = "in its class";
 
 /// The captures of the senders of one family, by what `replay` says of the startup.
 type Said = BTreeMap<String, u64>;
@@ -30,6 +32,8 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     let names: Vec<&str> = registry::all().map(|e| e.name).chain(OTHERS).collect();
     let mut families: BTreeMap<String, Said> = BTreeMap::new();
     let mut by_condition: BTreeMap<&str, Said> = BTreeMap::new();
+    // Names and classes, and those of them that are wrong: of startups that are tried, and of others.
+    let mut answers = [(0u32, 0u32); 2];
     for condition in CONDITIONS.iter().filter(|c| only.is_empty() || only.contains(c)) {
         for seed in seeds.clone() {
             let mut case = conditions::draw(condition, seed);
@@ -40,11 +44,21 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             let o = case.checked().capture(Job { contender: 0, run: 0 });
             let Some((t, _)) = crate::answer(&case, &o, 0) else { continue };
             let startup = &case.study.startups[0];
-            let family = naming::family(startup.split(':').next().unwrap_or(startup)).unwrap_or(startup);
+            let tried = naming::family(startup.split(':').next().unwrap_or(startup));
+            let family = tried.unwrap_or(startup);
             let said = match (&t.sender_startup, &t.sender_startup_fits) {
                 (Some(name), _) if name == family => "right".to_string(),
                 (Some(name), _) => format!("as {name}"),
                 (None, None) => "not compared".to_string(),
+                (None, Some(_)) if t.sender_startup_class.is_some() => {
+                    let class = t.sender_startup_class.iter().flatten();
+                    let holds = class.clone().any(|f| f == family);
+                    if holds {
+                        IN_CLASS.to_string()
+                    } else {
+                        format!("as one of {}", class.map(String::as_str).collect::<Vec<_>>().join(", "))
+                    }
+                }
                 (None, Some(fits)) if fits.is_empty() => "none fits".to_string(),
                 (None, Some(fits)) if fits.iter().any(|f| f == family) && fits.len() <= FEW => {
                     "one of few".to_string()
@@ -52,10 +66,15 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
                 (None, Some(fits)) if fits.iter().any(|f| f == family) => "several fit".to_string(),
                 (None, Some(_)) => "others fit".to_string(),
             };
-            if t.sender_startup.as_ref().is_some_and(|n| *n != family) {
+            if said.starts_with("as ") {
                 println!("{condition}, seed {seed}, {startup}, {}: {said}, {:?}", case.study.path, t.exit);
             }
-            let kind = if said.starts_with("as ") { "wrong" } else { &said };
+            let wrong = said.starts_with("as ");
+            if wrong || said == "right" || said == IN_CLASS {
+                let answers = &mut answers[usize::from(tried.is_none())];
+                *answers = (answers.0 + 1, answers.1 + u32::from(wrong));
+            }
+            let kind = if wrong { "wrong" } else { &said };
             *by_condition.entry(condition).or_default().entry(kind.to_string()).or_default() += 1;
             *families.entry(family.to_string()).or_default().entry(said).or_default() += 1;
         }
@@ -69,9 +88,10 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             .collect();
         let wrong = if wrong.is_empty() { "0".to_string() } else { wrong.join(", ") };
         println!(
-            "| {name} | {} | {} | {wrong} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {wrong} | {} | {} | {} | {} | {} |",
             said.values().sum::<u64>(),
             of("right"),
+            of(IN_CLASS),
             of("one of few"),
             of("several fit"),
             of("others fit"),
@@ -81,9 +101,9 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     };
     let head = |first: &str| {
         println!(
-            "| {first} | Captures | Named, right | Named, wrong | One of 2 to 4 | One of more | Only others fit | None fits | Not compared |"
+            "| {first} | Captures | Named, right | In the class named | Name or class wrong | One of 2 to 4 | One of more | Only others fit | None fits | Not compared |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|---|");
     };
     head("Sender");
     for (name, said) in &families {
@@ -92,5 +112,8 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     head("Condition");
     for (name, said) in &by_condition {
         line(name, said);
+    }
+    for (of, (all, wrong)) in ["startups that are tried", "others"].iter().zip(answers) {
+        println!("Senders with {of}: {all} names and classes, {wrong} wrong.");
     }
 }
