@@ -113,11 +113,11 @@ fn same(a: &Summary, b: &Summary) -> bool {
 impl Outcome {
     /// Compares the runs of a startup over a path in two results. `margin` is a share.
     pub fn new(a: &Summary, b: &Summary, margin: f64) -> Self {
-        if let [Some(x), Some(y)] = [a, b].map(workload) {
-            if x != y {
-                let (by, why) = (Measure::Completion, vec![("other workload", format!("A has {x}, B {y}"))]);
-                return Self { is: Is::Unlike, by, why, percent: None, pairs: 0 };
-            }
+        if let [Some(x), Some(y)] = [a, b].map(workload)
+            && x != y
+        {
+            let (by, why) = (Measure::Completion, vec![("other workload", format!("A has {x}, B {y}"))]);
+            return Self { is: Is::Unlike, by, why, percent: None, pairs: 0 };
         }
         let rows = common(a, b);
         let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
