@@ -66,7 +66,7 @@ impl Engine for Kernel {
 
     fn lacks(&self, part: Part) -> Option<Lack> {
         Some(Lack::but_sim(match part {
-            Part::Ecn => return None,
+            Part::Ecn | Part::Handshake => return None,
             Part::Profile | Part::Knobs => "the stack is that of this kernel, with its own settings",
             Part::App => "it sends one bulk transfer",
             Part::Against | Part::Driven => "it runs one connection at a time, a download",

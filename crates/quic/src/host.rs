@@ -564,6 +564,8 @@ impl<C: Controller> Host<C> {
         let Some((since, _)) = self.episode else { return };
         self.episode = Some((since, true));
         self.counters.spurious += 1;
+        // The loss with which the episode began was none.
+        self.first_loss = self.first_loss.filter(|first| *first < since);
         let undone = Recovery::new(Bytes::ZERO, true);
         let change = self.control.on_recovered(&self.facts(), &undone);
         self.note(change);

@@ -52,11 +52,21 @@ fn standard_slow_start_doubles_until_the_queue_overflows() {
 }
 
 #[test]
-fn hystart_leaves_at_the_choke_point() {
+fn hystart_leaves_with_the_link_full() {
     let row = row("rate=50Mbit rtt=50ms queue=2bdp ack_jitter=0", "hystart", "10MB");
     assert_ne!(row.exit.expect("a train or a delay").reason, "loss");
     assert_eq!(row.class.name(), "link-full");
     assert_eq!(row.startup_lost_packets, Some(0));
+}
+
+/// A fifth of the packets takes 30 ms longer, and nothing is dropped. noq takes the losses back, and so does the row: what is
+/// left is the exit that was not taken back.
+#[test]
+fn a_loss_that_was_none_is_taken_back() {
+    let row = row("rate=100Mbit rtt=40ms queue=10bdp second_route=20%,30ms", "hystart", "5MB");
+    assert_eq!(row.lost_packets, Some(0));
+    let exit = row.exit.expect("an exit");
+    assert!(row.first_loss_time_s.is_none_or(|at| at >= exit.time_s), "{:?} {exit:?}", row.first_loss_time_s);
 }
 
 #[test]
@@ -138,6 +148,12 @@ fn what_quic_cannot_carry_is_refused() {
     assert!(beside.starts_with("against: the engine quic:quinn cannot run this"), "{beside}");
     let stack = error(StudyText { profile: Some("linux-6.18".into()), ..startup("search") });
     assert!(stack.starts_with("profile: the engine quic:quinn"), "{stack}");
+    let syn = StudyText { path: "rate=20Mbit rtt=60ms drop_syn=1".into(), ..StudyText::default() };
+    let syn = quinn.study(&syn, None).unwrap_err().to_string();
+    assert!(
+        syn.starts_with("path: the engine quic:quinn cannot run this: drop_syn and drop_synack"),
+        "{syn}"
+    );
     let all = quinn.study(&StudyText { path: "lte".into(), ..StudyText::default() }, None).unwrap();
     assert!(all.contenders.len() > 30 && all.contenders.iter().all(|c| c.startup_name != "quick-start"));
     let log = quinn.capture(&all, Job { contender: 0, run: 0 }).unwrap_err().to_string();

@@ -127,7 +127,7 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
         // The sender sends the first packet of the handshake again after a second, whether it was lost or
         // late.
         let caveat = match *caveat {
-            "a handshake packet was lost" => {
+            "a packet of the handshake was sent again" => {
                 "the handshake was repeated: its round trip took more than a second, or a packet of it was lost"
             }
             other => other.trim_end_matches('.'),
@@ -155,7 +155,7 @@ pub fn caveats_in_brief(rows: &[Row]) -> Option<String> {
     let words = |noted: &Noted| {
         let (caveat, who) = noted;
         let caveat = match *caveat {
-            "a handshake packet was lost" => "handshake repeated",
+            "a packet of the handshake was sent again" => "handshake repeated",
             "the delay of the path itself had risen when the startup left" => {
                 "the path's own delay had risen at the exit"
             }

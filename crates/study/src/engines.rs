@@ -32,6 +32,8 @@ pub enum Part {
     Driven,
     /// A path with a proxy.
     Proxy,
+    /// A path that drops SYNs or SYN-ACKs by their number.
+    Handshake,
     /// An interval of samples that the user chooses.
     Samples,
     /// Captures of the packets at both ends.
@@ -50,7 +52,7 @@ impl Part {
             Self::Against => "against",
             Self::Remember => "remember",
             Self::Driven => "population",
-            Self::Proxy => "path",
+            Self::Proxy | Self::Handshake => "path",
             Self::Samples => "samples",
             Self::Pcap => "pcap",
             Self::Qlog => "qlog",
@@ -218,6 +220,7 @@ pub trait Engine: Debug + Send + Sync {
             (Part::App, !study.is_one_bulk()),
             (Part::Against, !study.against.is_empty()),
             (Part::Proxy, study.path.proxy().is_some()),
+            (Part::Handshake, study.path.drops_syns()),
         ];
         asked
             .into_iter()

@@ -126,8 +126,8 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<Str
             "netem's limit of {limit} packets bounds the rate of the path, since it counts those on the delay line"
         ));
     }
-    if f.ends[f.sender()].syn_losses() > 0 {
-        all.push("a handshake packet was lost".to_string());
+    if f.ends.iter().any(|end| end.syn_losses() > 0) {
+        all.push("a packet of the handshake was sent again".to_string());
     }
     let path = engine.path();
     if let Some(exit) = f.truth.exit.filter(|e| !e.why.by_congestion()) {

@@ -204,7 +204,7 @@ impl Engine for Linux {
 
     fn lacks(&self, part: Part) -> Option<Lack> {
         Some(Lack::but_sim(match part {
-            Part::Ecn | Part::Samples | Part::Pcap | Part::Qlog => return None,
+            Part::Ecn | Part::Handshake | Part::Samples | Part::Pcap | Part::Qlog => return None,
             Part::Profile | Part::Knobs => {
                 "the stack is that of its kernel (settings of the engine: read, rmem_first)"
             }

@@ -48,6 +48,7 @@ impl Engine for Quic {
             Part::App => "it has bulk downloads only",
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Proxy => "a proxy cannot split a QUIC connection; name the path without it",
+            Part::Handshake => "drop_syn and drop_synack are of TCP, and QUIC has neither packet",
             Part::Pcap => "its packets are encrypted, and it writes qlog instead",
             Part::Qlog if self.which == Which::Quinn => {
                 return Some(Lack {

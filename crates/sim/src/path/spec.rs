@@ -212,6 +212,12 @@ impl PathSpec {
         self.proxy.as_deref()
     }
 
+    /// True if it drops SYNs or SYN-ACKs by their number.
+    pub fn drops_syns(&self) -> bool {
+        let scripts = self.forward.scripts.iter().chain(&self.back.scripts);
+        scripts.into_iter().any(|(kind, _)| matches!(kind, Kind::Syn | Kind::SynAck))
+    }
+
     /// The built-in path to use in place of this ensemble where one fixed path is wanted (the key `fixed`).
     pub fn fixed(&self) -> Option<&str> {
         self.fixed.as_deref()
