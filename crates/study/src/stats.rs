@@ -18,9 +18,22 @@ pub struct Median {
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut v: Vec<f64> = values.to_vec();
     v.sort_by(f64::total_cmp);
-    let at = q * (v.len().checked_sub(1)? as f64);
-    let (lo, hi) = (v[at.floor() as usize], v[at.ceil() as usize]);
+    quantile_of_sorted(&v, q)
+}
+
+/// [`quantile`] of values that are in ascending order.
+pub fn quantile_of_sorted(values: &[f64], q: f64) -> Option<f64> {
+    let at = q * (values.len().checked_sub(1)? as f64);
+    let (lo, hi) = (values[at.floor() as usize], values[at.ceil() as usize]);
     Some(lo + (hi - lo) * at.fract())
+}
+
+/// Returns the value of rank floor(`n` `q`) from 0 of `n` values, the last for `q` = 1: an order statistic that
+/// overestimates by a rank at most. `None` if there are no values.
+pub fn order_statistic(values: &[f64], q: f64) -> Option<f64> {
+    let mut v: Vec<f64> = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    v.get(((v.len() as f64 * q) as usize).min(v.len().saturating_sub(1))).copied()
 }
 
 /// Returns a share `p` (0 to 1) of `n`, and the ends of Wilson's 95 % interval (JASA 22, 1927), in per cent.
@@ -141,6 +154,10 @@ mod tests {
     #[test]
     fn quantiles_interpolate() {
         assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.25), Some(1.5));
+        assert_eq!(quantile_of_sorted(&[1.0, 2.0, 3.0], 1.0), Some(3.0));
+        let ranked = |q| order_statistic(&[3.0, 1.0, 2.0, 4.0], q);
+        assert_eq!([0.0, 0.25, 0.5, 1.0].map(ranked), [Some(1.0), Some(2.0), Some(3.0), Some(4.0)]);
+        assert_eq!((quantile(&[], 0.5), order_statistic(&[], 0.5)), (None, None));
         assert_eq!(quantile(&[3.0, 1.0, 2.0], 1.0), Some(3.0));
     }
 }

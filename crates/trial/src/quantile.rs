@@ -7,6 +7,7 @@
 use crate::outcome::{Measure, Outcome};
 use serde::Serialize;
 use slowstart_sim::random::Stream;
+use slowstart_study::stats::quantile_of_sorted;
 use std::collections::BTreeMap;
 
 /// Number of resamples. Ours.
@@ -29,12 +30,6 @@ pub struct Quantile {
     pub high: f64,
 }
 
-fn of_sorted(sorted: &[f64], q: f64) -> f64 {
-    let at = q * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[at as usize], sorted[(at as usize + 1).min(sorted.len() - 1)]);
-    low + (high - low) * at.fract()
-}
-
 /// Returns the quantiles `qs` (0 to 1) of one arm; empty with fewer than ten units.
 pub fn quantiles(outcomes: &[Outcome], measure: Measure, arm: usize, qs: &[f64], seed: u64) -> Vec<Quantile> {
     let mut units: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -52,23 +47,19 @@ pub fn quantiles(outcomes: &[Outcome], measure: Measure, arm: usize, qs: &[f64],
         values.sort_by(f64::total_cmp);
         values
     };
+    let at = |sorted: &[f64], q| quantile_of_sorted(sorted, q).expect("values of ten units or more");
     let all = sorted(units.iter().flatten().copied().collect());
     let mut random = Stream::named(seed, "bootstrap");
     let resamples: Vec<Vec<f64>> = (0..RESAMPLES)
         .map(|_| {
             let draw = |_| &units[random.below(units.len() as u64) as usize];
             let values = sorted((0..units.len()).flat_map(draw).copied().collect());
-            qs.iter().map(|q| of_sorted(&values, *q)).collect()
+            qs.iter().map(|q| at(&values, *q)).collect()
         })
         .collect();
     let of = |(i, q): (usize, &f64)| {
         let drawn = sorted(resamples.iter().map(|r| r[i]).collect());
-        Quantile {
-            q: *q,
-            value: of_sorted(&all, *q),
-            low: of_sorted(&drawn, 0.025),
-            high: of_sorted(&drawn, 0.975),
-        }
+        Quantile { q: *q, value: at(&all, *q), low: at(&drawn, 0.025), high: at(&drawn, 0.975) }
     };
     qs.iter().enumerate().map(of).collect()
 }

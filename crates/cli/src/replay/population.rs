@@ -25,8 +25,8 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// The smallest value that at least this share of the values does not exceed.
-    fn quantile(&self, share: f64) -> Option<f64> {
+    /// The smallest value that at least this share of the values does not exceed: the quantile by nearest rank.
+    fn nearest_rank(&self, share: f64) -> Option<f64> {
         let rank = (share * self.count as f64).ceil().max(1.0) as u64;
         let mut below = 0;
         let found = self.buckets.iter().find(|(_, n)| {
@@ -39,7 +39,7 @@ impl Histogram {
     /// Median, 5 % and 95 % quantile.
     fn spread(&self, whole: bool) -> String {
         let text = |v: f64| number(if whole { v.round() } else { v });
-        match (self.quantile(0.5), self.quantile(0.05), self.quantile(0.95)) {
+        match (self.nearest_rank(0.5), self.nearest_rank(0.05), self.nearest_rank(0.95)) {
             (Some(m), Some(l), Some(h)) => format!("{} ({}-{})", text(m), text(l), text(h)),
             _ => "-".to_string(),
         }
@@ -231,7 +231,7 @@ mod tests {
             h.add(f64::from(n) / 1000.0);
         }
         for (share, want) in [(0.05, 5.0), (0.5, 50.0), (0.95, 95.0)] {
-            let found = h.quantile(share).expect("values");
+            let found = h.nearest_rank(share).expect("values");
             assert!((found / want - 1.0).abs() < 1.1e-3, "{share}: {found}");
         }
         assert!(h.buckets.len() < 12_000, "{}", h.buckets.len());

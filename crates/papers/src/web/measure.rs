@@ -3,6 +3,7 @@
 //! otherwise.
 
 use super::{RetriedConnection, TIMEOUT_S, WebResult};
+use slowstart_study::stats::order_statistic;
 
 /// A measure of a run of web clients.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -111,21 +112,21 @@ impl Measure {
             }
             Self::MeanOfAll => mean(result.retried.iter().map(RetriedConnection::rtts)),
             Self::MeanOfOthers => Some(result.others_rtts),
-            Self::Quantile(share) => quantile(share, studied().map(RetriedConnection::rtts)),
-            Self::LostQuantile(share) => quantile(share, lost().map(RetriedConnection::rtts)),
-            Self::FarQuantileS(share) => quantile(share, far()),
-            Self::FarLostQuantileS(share) => quantile(share, lost().filter(is_far).map(|h| h.response_s)),
+            Self::Quantile(share) => at_share(share, studied().map(RetriedConnection::rtts)),
+            Self::LostQuantile(share) => at_share(share, lost().map(RetriedConnection::rtts)),
+            Self::FarQuantileS(share) => at_share(share, far()),
+            Self::FarLostQuantileS(share) => at_share(share, lost().filter(is_far).map(|h| h.response_s)),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
             Self::MeanOfSizes(from, to) => mean(of_sizes(from, to)),
-            Self::MedianOfSizes(from, to) => quantile(0.5, of_sizes(from, to)),
-            Self::LeastOfSizes(from, to) => quantile(0.0, of_sizes(from, to)),
-            Self::LeastUpTo(bytes) => quantile(0.0, of_sizes(0.0, bytes)),
+            Self::MedianOfSizes(from, to) => at_share(0.5, of_sizes(from, to)),
+            Self::LeastOfSizes(from, to) => at_share(0.0, of_sizes(from, to)),
+            Self::LeastUpTo(bytes) => at_share(0.0, of_sizes(0.0, bytes)),
             Self::Correlation => correlation(&studied().map(RetriedConnection::rtts).collect::<Vec<_>>()),
             Self::SpuriousOverLost => {
                 let took = |spurious: bool| {
                     let of =
                         studied().filter(move |h| h.rtt_s > TIMEOUT_S && (h.waited_s <= 0.0) == spurious);
-                    quantile(0.5, of.map(|h| (h.response_s + h.waited_s) / h.rtt_s))
+                    at_share(0.5, of.map(|h| (h.response_s + h.waited_s) / h.rtt_s))
                 };
                 Some(took(true)? / took(false)?)
             }
@@ -152,10 +153,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| sum / f64::from(n))
 }
 
-fn quantile(share: f64, values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut all: Vec<f64> = values.collect();
-    all.sort_by(f64::total_cmp);
-    all.get(((all.len() as f64 * share) as usize).min(all.len().saturating_sub(1))).copied()
+fn at_share(share: f64, values: impl Iterator<Item = f64>) -> Option<f64> {
+    order_statistic(&values.collect::<Vec<_>>(), share)
 }
 
 /// Spearman's rank correlation of each value with the next.

@@ -111,7 +111,7 @@ fn weibull(u: f64, shape: f64, scale: f64) -> f64 {
     scale * libm::pow(-libm::log(1.0 - u), 1.0 / shape)
 }
 
-fn quantile(table: &Quantiles, u: f64) -> f64 {
+fn value_at(table: &Quantiles, u: f64) -> f64 {
     let x = |share: f64| -libm::log10(1.0 - share);
     let i = table.partition_point(|(share, _)| *share <= u).clamp(1, table.len() - 1);
     let ((p0, v0), (p1, v1)) = (table[i - 1], table[i]);
@@ -183,7 +183,7 @@ fn mean(table: &Quantiles, overhead: impl Fn(f64) -> f64) -> f64 {
     let body: f64 = (0..STEPS)
         .map(|i| {
             let rest = libm::pow(10.0, -(f64::from(i) + 0.5) * width);
-            total(quantile(table, 1.0 - rest)) * rest * std::f64::consts::LN_10 * width
+            total(value_at(table, 1.0 - rest)) * rest * std::f64::consts::LN_10 * width
         })
         .sum();
     body + total(table[table.len() - 1].1) * libm::pow(10.0, -end)
@@ -263,7 +263,7 @@ impl PackMime {
         }
         self.left -= 1;
         let table = if self.downloads { DOWNLOAD } else { SMALL };
-        quantile(table, uniform(&mut self.chance)) as u64
+        value_at(table, uniform(&mut self.chance)) as u64
     }
 }
 
@@ -272,8 +272,8 @@ impl Iterator for PackMime {
     fn next(&mut self) -> Option<Connection> {
         let gap = self.gaps.next(&mut self.chance);
         let response = self.response();
-        let request = quantile(REQUEST, uniform(&mut self.chance)) as u64;
-        let rtt = quantile(NEAR, uniform(&mut self.chance)) + quantile(FAR, uniform(&mut self.chance));
+        let request = value_at(REQUEST, uniform(&mut self.chance)) as u64;
+        let rtt = value_at(NEAR, uniform(&mut self.chance)) + value_at(FAR, uniform(&mut self.chance));
         let objects = objects(&mut self.persistent);
         Some(Connection {
             gap: Span((gap * 1e9) as u64),
