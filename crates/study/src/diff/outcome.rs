@@ -393,7 +393,9 @@ mod tests {
         let a = of([7.0, 7.2], 6);
         let with = |size: Option<u64>| {
             let mut rows = of([9.0, 9.2], 6);
-            rows.iter_mut().for_each(|r| r.size_bytes = size);
+            for row in &mut rows {
+                row.size_bytes = size;
+            }
             rows
         };
         for (b, said) in [
