@@ -486,6 +486,16 @@ impl<'a> Decision<'a> {
         Some(self.price_of(s, &base.summary, measure))
     }
 
+    /// The runs in which a startup takes longer than the baseline, in percent, if these are certainly more than those in
+    /// which it is faster, and count: a median near zero does not show a mixture.
+    pub fn slower(&self, s: &Summary) -> Option<Price> {
+        let base = self.baseline().filter(|b| b.summary.label != s.label)?;
+        let pairs = self.pairs(s, &base.summary, self.by);
+        let longer = pairs.iter().filter_map(|(_, x, y)| x.zip(*y)).map(|(x, y)| Some(100.0 * (x / y - 1.0)));
+        let price = Price::of(longer, 100.0 * self.margin);
+        (self.by.is_time() && price.runs >= FEWEST_PAIRS && price.is_certain()).then_some(price)
+    }
+
     /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
     /// value.
     pub fn against(&self, s: &Summary, measure: Measure) -> Option<Difference> {

@@ -2,6 +2,8 @@
 //!
 //! A median hides mixtures: of 20 runs without a loss and 10 with 3,000 it is 0. So a price is a share of runs.
 
+use crate::stats::wilson;
+
 /// One run in so many that pays is a price. As fewer pay, the upper end of the 95 % interval of the median
 /// difference is within the margin too: with 20 runs it is the sixth greatest, with six the greatest.
 pub const RARE: usize = 20;
@@ -46,6 +48,12 @@ impl Price {
     /// True if so many runs pay that it counts.
     pub const fn is_paid(&self) -> bool {
         self.runs > 0 && self.pays * RARE >= self.runs
+    }
+
+    /// True if so many runs pay that it counts, and more runs pay than spare with 95 % confidence.
+    pub fn is_certain(&self) -> bool {
+        let unlike = (self.pays + self.spares) as f64;
+        self.is_paid() && wilson(self.pays as f64 / unlike, unlike).1 > 50.0
     }
 
     /// True if nobody knows: it is not paid, and too many runs do not show it.

@@ -296,7 +296,7 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     // They take as long as the baseline, save something for certain, and are worse in nothing.
     let savers: Vec<&Standing> = common(d)
         .filter(|s| is(d, s, d.by, Change::Even) && savings(d, s).len() > 1)
-        .filter(|s| !is(d, s, Measure::Time1MB, Change::Worse))
+        .filter(|s| !is(d, s, Measure::Time1MB, Change::Worse) && d.slower(&s.summary).is_none())
         .filter(|s| !d.costs().any(|f| is(d, s, f, Change::Worse)))
         .collect();
     let spares = |s: &&&Standing| saving(d, s, Measure::StartupLost).is_some();

@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 /// Compare two results, startup by startup: before and after a change, or the simulator and the kernel
 ///
 /// Results are matched by path and startup, and their runs by the random seed. B is worse if it takes longer
-/// (at 95 % confidence), does not complete where A does, or loses more packets or waits longer in the queue
-/// in more runs than the other way round. If no runs have the same seeds, the 95 % intervals of the medians
-/// are compared. A time or goodput that differs by less than the margin counts as equal. Fewer than six valid
-/// runs decide nothing.
+/// (at 95 % confidence, by the median or in more runs than the other way round), does not complete where A does, or
+/// loses more packets or waits longer in the queue in more runs than the other way round. If no runs have the
+/// same seeds, the 95 % intervals of the medians are compared, and those of the shares of runs that complete and
+/// that lose packets. A time or goodput that differs by less than the margin counts as equal. Fewer than six
+/// valid runs decide nothing, and neither do other sizes or applications.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart diff before after

@@ -4,7 +4,7 @@ use crate::decision::{self, Decision, Terms, is_broken};
 use crate::measures::{LOSS_MARGIN, Measure};
 use crate::price::{Price, share};
 use crate::record::Row;
-use crate::stats::{FEWEST_PAIRS, Median, median};
+use crate::stats::{FEWEST_PAIRS, Median, median, wilson};
 use crate::summary::Summary;
 use crate::words::{bytes, delay, number};
 use std::cmp::Ordering;
@@ -88,12 +88,28 @@ fn where_a_completes(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|r| !a.contains(&r.run) || b.contains(&r.run)).cloned().collect()
 }
 
+/// True if something happens in a larger share of the runs than elsewhere: `[1, 30]` is once in 30. By the 95 % intervals of
+/// both shares.
+fn more_often(here: [usize; 2], there: [usize; 2]) -> bool {
+    let [here, there] = [here, there].map(|[some, of]| wilson(some as f64 / of as f64, of as f64));
+    here.1 > there.2
+}
+
+/// In how many runs it loses packets, of those that show it.
+fn losing(s: &Summary) -> [usize; 2] {
+    let all: Vec<f64> = s.rows.iter().filter_map(|r| Measure::StartupLost.of(r)).collect();
+    [all.iter().filter(|lost| **lost > LOSS_MARGIN).count(), all.len()]
+}
+
 /// What the runs transfer; `None` if they differ among themselves.
 fn workload(s: &Summary) -> Option<String> {
-    let of = |r: &Row| match (r.size_bytes, r.objects.is_some()) {
-        (Some(size), _) => format!("transfers of {}", bytes(size)),
-        (None, true) => "objects".to_string(),
-        (None, false) => "transfers without end".to_string(),
+    let of = |r: &Row| {
+        let what = match (r.size_bytes, r.objects.is_some()) {
+            (Some(size), _) => format!("transfers of {}", bytes(size)),
+            (None, true) => "objects".to_string(),
+            (None, false) => "transfers without end".to_string(),
+        };
+        if r.others.is_some() { what + " beside other flows" } else { what }
     };
     let (first, rest) = s.rows.split_first()?;
     let first = of(first);
@@ -154,6 +170,9 @@ impl Outcome {
             why.push(("stalls", format!("does not complete in {} in which A does", share(never[0], pairs))));
         } else if change == decision::Change::Worse && never == [0, 0] {
             why.push(("slower", "is slower".into()));
+        } else if let Some(p) = d.slower(b).filter(|_| never == [0, 0]) {
+            let (runs, most) = (p.share(p.pays), number(p.most.round()));
+            why.push(("slower", format!("is slower in {runs}, by up to {most} %")));
         }
         let own = costs.standings.iter().map(|s| &s.summary).find(|s| s.label == NAMES[1]);
         for figure in costs.costs() {
@@ -220,13 +239,27 @@ impl Outcome {
         if never_b > 0 && never_a == 0 {
             let of = share(never_b, b.rows.len());
             why.push(("stalls", format!("does not complete in {of}, where A completes in all")));
+        } else if more_often([never_b, b.rows.len()], [never_a, a.rows.len()]) {
+            let [x, y] = [share(never_b, b.rows.len()), share(never_a, a.rows.len())];
+            why.push(("stalls", format!("does not complete in {x}, A in {y}")));
         } else if time == Some(slower) && never_b >= never_a {
             why.push(("slower", "is slower".to_string()));
         }
+        let [losing_a, losing_b] = [a, b].map(losing);
         if lost == Some(Ordering::Greater) {
             why.push(("loses more", "loses more packets".into()));
+        } else if more_often(losing_b, losing_a) {
+            let [x, y] = [losing_b, losing_a].map(|[k, n]| share(k, n));
+            why.push(("loses more", format!("loses packets in {x}, A in {y}")));
+        }
+        let rtt = a.rows.iter().map(|r| r.base_rtt_s).fold(f64::INFINITY, f64::min);
+        if order(Measure::QueueDelay, &|x, y| (y - x).abs() > rtt) == Some(Ordering::Greater) {
+            why.push(("longer queue", "waits longer in the queue".into()));
         }
         let worse = !why.is_empty();
+        if more_often([never_a, a.rows.len()], [never_b, b.rows.len()]) {
+            why.push(("completes", "completes in more runs".into()));
+        }
         if time == Some(slower.reverse()) && never_b == 0 {
             why.push(("faster", "is faster".into()));
         }
@@ -385,6 +418,59 @@ mod tests {
         let o = outcome(&a, &b);
         assert_eq!((o.is, o.words().as_str()), (Is::Worse, "loses more, faster"));
         assert_eq!(o.why[0].1, "loses more packets in 10 of 30 runs, up to 3,000 more");
+    }
+
+    /// A third of the runs takes four times as long, so that the median tells nothing; or a few each way, which is noise.
+    #[test]
+    fn a_mixture_of_times_is_worse() {
+        let a = of([7.0, 7.2], 30);
+        let with = |slow: usize, fast: usize| {
+            let mut b = of([7.0, 7.2], 30);
+            for (i, r) in b.iter_mut().enumerate() {
+                let by = if i < slow {
+                    4.0
+                } else if i < slow + fast {
+                    0.5
+                } else {
+                    1.0
+                };
+                r.time_to_bytes_s.values_mut().flatten().for_each(|t| *t *= by);
+                r.completion_s = r.completion_s.map(|t| t * by);
+            }
+            b
+        };
+        let o = outcome(&a, &with(10, 0));
+        assert_eq!((o.is, o.words().as_str()), (Is::Worse, "slower"));
+        assert_eq!(o.why[0].1, "is slower in 10 of 30 runs, by up to 300 %");
+        assert_eq!(is(&a, &with(6, 5)).0, Is::Open);
+        assert_eq!(is(&a, &with(1, 0)).0, Is::Open, "one run of 30 is chance");
+    }
+
+    /// Runs of other seeds: shares of runs compare, and waits.
+    #[test]
+    fn shares_of_runs_compare_without_common_seeds() {
+        let elsewhere = |mut rows: Vec<Row>| {
+            for r in &mut rows {
+                r.seed += 1000;
+            }
+            rows
+        };
+        let a = of([7.0, 7.2], 30);
+        let (one, most) = (never(a.clone(), &[0]), never(a.clone(), &(0..25).collect::<Vec<_>>()));
+        assert_eq!(is(&one, &elsewhere(most.clone())), (Is::Worse, "stalls".into()));
+        assert_eq!(is(&one, &elsewhere(never(a.clone(), &[0, 1]))).0, Is::Open);
+        let mut lossy = a.clone();
+        for r in &mut lossy[..10] {
+            r.startup_lost_packets = Some(5000);
+        }
+        let o = outcome(&a, &elsewhere(lossy));
+        assert_eq!((o.is, o.words().as_str()), (Is::Worse, "loses more"));
+        assert_eq!(o.why[0].1, "loses packets in 10 of 30 runs, A in 0 of 30 runs");
+        let mut waits = a.clone();
+        for r in &mut waits {
+            r.peak_queue_delay_s = Some(30.0);
+        }
+        assert_eq!(is(&a, &elsewhere(waits)), (Is::Worse, "longer queue".into()));
     }
 
     /// Neither a larger transfer nor one that has no end is a slower one.
