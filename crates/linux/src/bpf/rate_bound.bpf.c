@@ -125,33 +125,37 @@ static __always_inline __u64 rate_for(__u64 rate, __u64 last, __u64 flight, __u6
 	return mul_div(rate, last + times(sub(flight, last), share), last);
 }
 
-/* Ends a round. Fills the decision if a larger flight has brought no higher rate. */
+/* Judges a round beside the last one. Fills the decision if a larger flight has brought no higher rate. */
+static __always_inline void judge(struct startup *s, struct facts *f, __u64 base, __u64 flight, __u64 took, __u64 rate)
+{
+	__u64 fills;
+
+	if (NOISE && rate >= rate_for(s->past_rate, s->past_flight, flight, ONE / 2)) {
+		s->floor = MAX(s->floor, s->round_least ? s->round_least : base);
+		base = MAX(base, s->floor);
+		s->noise = MAX(s->noise, MIN(sub(MIN(took, s->past_took), base), base));
+	}
+	if (train_took(s) < mul_div(took, 7, 8) || rate >= rate_for(s->past_rate, s->past_flight, flight, FOLLOW))
+		return;
+	fills = times(rate_over(MAX(rate, s->past_rate), base + s->noise), KEEP);
+	set_cwnd(f, MIN(MAX(fills, mul_div(flight, BETA, 10)), (__u64)f->cwnd * f->mss));
+	f->why = WHY_RATE_FLAT;
+}
+
+/* Ends a round. */
 static __always_inline void end_round(struct startup *s, struct facts *f, __u64 before, __u64 base)
 {
 	__u64 flight = sub(before, s->before), took = sub(f->now_ns, s->began), rate = took ? rate_of(flight, took) : NONE;
-	__u64 last = s->past_flight, last_took = s->past_took, last_rate = s->past_rate, now, fills;
-	int busy = train_took(s) >= mul_div(took, 7, 8);
 
 	if (rate == NONE || s->limited)
 		return;
+	s->shown = rate_now(s, base);
+	s->has_shown = s->shown != NONE;
+	if (s->past_took && flight > s->past_flight + s->past_flight / 8)
+		judge(s, f, base, flight, took, rate);
 	s->past_flight = flight;
 	s->past_took = took;
 	s->past_rate = rate;
-	now = rate_now(s, base);
-	s->has_shown = now != NONE;
-	s->shown = now;
-	if (!last_took || flight <= last + last / 8)
-		return;
-	if (NOISE && rate >= rate_for(last_rate, last, flight, ONE / 2)) {
-		s->floor = MAX(s->floor, s->round_least ? s->round_least : base);
-		base = MAX(base, s->floor);
-		s->noise = MAX(s->noise, MIN(sub(MIN(took, last_took), base), base));
-	}
-	if (!busy || rate >= rate_for(last_rate, last, flight, FOLLOW))
-		return;
-	fills = times(rate_over(MAX(rate, last_rate), base + s->noise), KEEP);
-	set_cwnd(f, MIN(MAX(fills, mul_div(flight, BETA, 10)), (__u64)f->cwnd * f->mss));
-	f->why = WHY_RATE_FLAT;
 }
 
 /* The largest window of this round, in bytes. */
@@ -194,10 +198,10 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		if (f->why)
 			return;
 	}
-	if (rtt && (!s->round_least || rtt < s->round_least))
-		s->round_least = rtt;
-	if (rtt)
+	if (rtt) {
+		s->round_least = s->round_least ? MIN(s->round_least, rtt) : rtt;
 		s->floor = MIN(s->floor, rtt);
+	}
 	s->limited |= !f->limited;
 	s->peak = MAX(s->peak, inflight);
 	p.came = f->now_ns;
