@@ -350,6 +350,7 @@ fn brief_paths(list: &[Entry]) -> Result<()> {
 #[derive(Serialize)]
 struct LinkEntry {
     rate_bps: u64,
+    held_by: Option<&'static str>,
     base_rtt_s: f64,
     buffer_bytes: Option<u64>,
 }
@@ -392,6 +393,7 @@ impl List {
             .iter()
             .map(|l| LinkEntry {
                 rate_bps: l.rate.0,
+                held_by: l.held_by,
                 base_rtt_s: l.base_rtt.as_secs_f64(),
                 buffer_bytes: l.buffer.map(|b| b.0),
             })

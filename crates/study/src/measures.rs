@@ -8,7 +8,7 @@ use crate::record::{Objects, Row};
 
 /// Differences of fewer lost packets are none: what an initial window holds (RFC 6928).
 pub const LOSS_MARGIN: f64 = 10.0;
-/// Differences of the share that another flow got below so many points are none.
+/// A change of another flow's share by fewer points than this counts as none.
 pub const HARM_MARGIN: f64 = 3.0;
 
 /// The unit of a value.

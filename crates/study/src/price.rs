@@ -50,7 +50,7 @@ impl Price {
         self.runs > 0 && self.pays * RARE >= self.runs
     }
 
-    /// True if so many runs pay that it counts, and more runs pay than spare with 95 % confidence.
+    /// True if [it is paid](Self::is_paid), and more runs pay than spare, at 95 % confidence.
     pub fn is_certain(&self) -> bool {
         let unlike = (self.pays + self.spares) as f64;
         self.is_paid() && wilson(self.pays as f64 / unlike, unlike).1 > 50.0

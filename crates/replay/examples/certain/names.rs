@@ -20,7 +20,7 @@ const OTHERS: [&str; 6] = [
 
 /// Families that are few.
 const FEW: usize = 4;
-/// What is said of a sender whose class was named.
+/// The answer for a sender that is in the class that `replay` names.
 const IN_CLASS: &str = "in its class";
 
 /// The captures of the senders of one family, by what `replay` says of the startup.
