@@ -4,7 +4,7 @@
 //! real clock.
 //!
 //! The objects are C, in `bpf/`, one per algorithm, and GPL-2.0, which the kernel requires;
-//! `docs/reference/kernel.md` is the user guide. Everything here needs Linux 6.1 or newer with BTF, and
+//! `docs/guide/kernel.md` is the user guide. Everything here needs Linux 6.1 or newer with BTF, and
 //! returns an error that says so where it is missing.
 
 mod attach;

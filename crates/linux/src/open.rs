@@ -2,7 +2,7 @@
 //!
 //! An iterator over that map finds them all. Where the kernel refuses it, a walk over the TCP sockets of this
 //! thread's network namespace finds some of them and so never too many; starts minus ends are never too few,
-//! because the kernel does not report every end (`docs/reference/kernel.md`, "A thousand connections at a
+//! because the kernel does not report every end (`docs/evidence/kernel.md`, "A thousand connections at a
 //! time"). If both are equal, they are the number; otherwise it is unknown.
 
 use crate::bpf_log::{keep_log, take_log};

@@ -137,7 +137,7 @@ fn a_thousand_at_a_time_leave_nothing() {
         }
         let (counts, name) = (held.counts().unwrap(), held.name.clone());
         assert_eq!((counts.without_storage, counts.dropped_events, counts.open), (0, 0, Some(0)));
-        // The kernel does not report every end (docs/reference/kernel.md).
+        // The kernel does not report every end (docs/evidence/kernel.md).
         let unreported = counts.at_most_open();
         // A connection that the kernel has not freed would hold the control and its maps.
         drop(held);

@@ -39,8 +39,8 @@ fn kind(len: u32, flags: u8) -> Kind {
 }
 
 /// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it. Small
-/// fields share words, so that a packet is written and read in few instructions (docs/dev/engine.md, "Packets
-/// on their way").
+/// fields share words, so that a packet is written and read in few instructions (docs/dev/engine.md, "Memory
+/// layout").
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) sent: Instant,
