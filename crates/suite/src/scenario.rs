@@ -1,8 +1,8 @@
 //! What a suite file says: scenarios, each with a study and criteria.
 
 use crate::measure::Measure;
+use hmac_sha256::Hash as Sha256;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::scenario::StudyText;
 use slowstart_study::simulator::Simulator;
@@ -49,7 +49,7 @@ pub fn title(section: &str) -> &'static str {
 
 /// Returns the SHA-256 of these bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
+    Sha256::hash(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// What is wrong with a suite.

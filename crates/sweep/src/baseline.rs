@@ -3,7 +3,7 @@
 
 use crate::query::{QueryError, Values, resolve, scan};
 use arrow_schema::Schema;
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 use slowstart_study::columns::{Cell, Column, Kind};
 use slowstart_study::decision::paired;
 use slowstart_study::record::Param;

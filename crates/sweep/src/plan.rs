@@ -3,8 +3,8 @@
 use crate::axes::{AVOIDANCE, Axis, Draws, DrawsText, Law, STUDY_KEYS, Target, different, written};
 use crate::region::{Contender, Region, Seen, Side};
 use crate::row::SweepRow;
+use hmac_sha256::Hash as Sha256;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use slowstart_study::axis::{self, AxisError};
 use slowstart_study::columns::{Column, Kind, columns};
 use slowstart_study::engines::{Engine, EngineError, Watched};
@@ -98,7 +98,7 @@ pub struct Plan {
 /// The version of the results: that of this crate, and a digest of the golden rows, which change with the
 /// engine.
 pub fn results_version() -> String {
-    let digest = Sha256::digest(GOLDEN_ROWS.as_bytes());
+    let digest = Sha256::hash(GOLDEN_ROWS.as_bytes());
     format!("{}-{}", env!("CARGO_PKG_VERSION"), hex(&digest[..8]))
 }
 
@@ -402,7 +402,7 @@ impl Plan {
         let mut alone = Study { runs: 0, ..study.clone() };
         let digest = |c: &slowstart_study::scenario::Contender| {
             alone.contenders = vec![c.clone()];
-            Sha256::digest(format!("{version}\n{alone:?}").as_bytes()).into()
+            Sha256::hash(format!("{version}\n{alone:?}").as_bytes())
         };
         study.contenders.iter().map(digest).collect()
     }
@@ -420,8 +420,10 @@ impl Plan {
             let digests = self.digests(&study);
             let run = |p: crate::region::Place| {
                 let digest = digests[p.contender as usize];
-                let key = Sha256::new().chain_update(digest).chain_update(p.run.to_le_bytes()).finalize();
-                let key = u128::from_be_bytes(key[..16].try_into().expect("sixteen bytes"));
+                let mut key = Sha256::new();
+                key.update(digest);
+                key.update(p.run.to_le_bytes());
+                let key = u128::from_be_bytes(key.finalize()[..16].try_into().expect("sixteen bytes"));
                 Run { point: p.point as u32, contender: p.contender, run: p.run, key }
             };
             let runs = places.into_iter().map(run).collect();

@@ -1,7 +1,7 @@
 //! What is measured of one connection, and the measures that arms are compared by.
 
+use hmac_sha256::Hash as Sha256;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// The milestones of a connection, in bytes acknowledged.
@@ -60,7 +60,7 @@ pub struct Outcome {
 /// Returns an identifier of an address prefix that tells nothing about it to those who do not know the salt:
 /// the first eight bytes of SHA-256 over salt and prefix. Two trials with different salts cannot be joined.
 pub fn unit_of_prefix(salt: &[u8; 32], prefix: &[u8; 16]) -> u64 {
-    let digest = Sha256::new().chain_update(salt).chain_update(prefix).finalize();
+    let digest = Sha256::hash(&[&salt[..], &prefix[..]].concat());
     digest.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 

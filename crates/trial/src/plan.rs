@@ -5,7 +5,7 @@
 //! are not in the trial. So an arm gets no more than its share of the keys on average, whatever the others
 //! do: when an arm is ended, its interval is left alone and nobody else receives it.
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 use slowstart_sim::random;
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ use thiserror::Error;
 /// seed and the server's name. With a seed of its own on each server, one client's connections to two servers
 /// are assigned independently.
 pub fn seed_of_server(seed: u64, server: &str) -> u64 {
-    let digest = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(server).finalize();
+    let digest = Sha256::hash(&[&seed.to_be_bytes()[..], server.as_bytes()].concat());
     digest.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 
