@@ -40,6 +40,8 @@ const HOST: Span = Span::micros(800);
 const TICK: u64 = 1_000_000;
 /// Ticks of the timestamps from which the least RTT that they give is one of the path.
 const FEW_TICKS: u64 = 4;
+/// Ticks between the ACKs that two packets of one timestamp value echo, from which on the earlier echo says nothing.
+const TICKS_APART: u64 = 2;
 /// Number of packets in which a second capture of a packet is looked for by its whole header.
 const RECENT: usize = 16;
 /// A SYN that comes again sooner was captured twice: its sender waits for a second (RFC 6298 §2).
@@ -170,6 +172,8 @@ pub struct Direction {
     /// comes.
     held: Vec<DataInfo>,
     held_echo: u32,
+    /// The newest data of unknown time was sent by then.
+    unknown_until: Instant,
     /// Round trip to the sender before the first ACK.
     away: Span,
     /// The sender, once it has sent data.
@@ -229,6 +233,12 @@ impl Direction {
             let by_echo = self.released.filter(|r| r.timestamp.is_some());
             d.undated = by_echo.is_none() && (self.away == Span::ZERO || !self.syn_seen);
             d.at = by_echo.map_or(Instant(d.captured.0.saturating_sub(self.away.0)), |r| r.report.at);
+            if d.undated {
+                self.unknown_until = d.at;
+            }
+            // What was sent earlier, by its echo, follows data of unknown time: it was sent later than that, or both were
+            // sent earlier.
+            d.undated |= d.at < self.unknown_until;
             sender.on_data(d);
         }
         self.held.clear();
@@ -259,6 +269,7 @@ impl Direction {
             released: None,
             held: Vec::new(),
             held_echo: 0,
+            unknown_until: Instant::ZERO,
             away: Span::ZERO,
             sender: None,
             recent: [0; RECENT],
@@ -280,11 +291,17 @@ impl Direction {
             return true;
         }
         self.stamp = Some(value);
+        self.take_stamp(at, value);
+        false
+    }
+
+    /// Takes in when a timestamp value was captured, if it is the newest.
+    fn take_stamp(&mut self, at: Instant, value: u32) {
         match &mut self.stamped {
+            Some([_, newest]) if before(value, newest.1) => {}
             Some([_, newest]) => *newest = (at, value),
             none => *none = Some([(at, value); 2]),
         }
-        false
     }
 
     /// How long a tick of its timestamps lasts; `None` if they do not show it.
@@ -292,6 +309,21 @@ impl Direction {
         let [(from, first), (until, last)] = self.stamped?;
         let ticks = u64::from(last.wrapping_sub(first));
         (ticks > 0).then(|| Span(until.since(from).0 / ticks))
+    }
+
+    /// From which on the held data has this timestamp value, if its echo is of an earlier ACK than this one by more
+    /// than the value's tick: it was sent within the tick in which the later ACK arrived, whatever it echoes.
+    fn stale_from(&self, value: u32, echo: u32) -> Option<usize> {
+        let from = self.held.iter().rposition(|d| d.timestamp != Some(value)).map_or(0, |i| i + 1);
+        if from == self.held.len() {
+            return None;
+        }
+        let mut acks = self.released.iter().chain(&self.pending).take(MOST_HELD);
+        let mut arrived = |echo| acks.find(|a| a.timestamp == Some(echo)).map(|a| a.report.at);
+        // In order of time: the echo's ACK comes after the earlier one.
+        let earlier = arrived(self.held_echo)?;
+        let apart = arrived(echo)?.since(earlier);
+        (apart > self.tick()? * TICKS_APART).then_some(from)
     }
 
     /// True if its SYN was cut within its options, and their end is not known.
@@ -698,8 +730,13 @@ impl Connection {
             let rtt = w.data_rtt.unwrap_or(rtt);
             if let Some((value, echo)) = s.timestamp {
                 let d = DataInfo { timestamp: Some(value), ..data(s, offset, at, at) };
-                if !w.held.is_empty() && (w.held_echo != echo || w.held.len() >= MOST_HELD) {
+                w.take_stamp(at, value);
+                if w.held_echo != echo || w.held.len() >= MOST_HELD {
+                    let stale = w.stale_from(value, echo).map(|from| w.held.split_off(from));
                     w.release_held();
+                    if let Some(stale) = stale {
+                        w.held = stale;
+                    }
                 }
                 w.held_echo = echo;
                 w.held.push(d);

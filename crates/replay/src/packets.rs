@@ -12,6 +12,8 @@ const KEPT: usize = 1 << 20;
 pub struct SentData {
     /// When it was sent.
     pub at: Instant,
+    /// False if that is not known: it was captured away from its sender, and echoes no captured ACK. It was sent by `at`.
+    pub dated: bool,
     /// The stream offset after it, or its packet number and one.
     pub upto: u64,
     /// The bytes of its payload.
@@ -76,7 +78,8 @@ impl PacketLog {
 
     /// Adds a packet that was sent. `upto` is the stream offset after it, or its number and one.
     pub fn sent(&mut self, s: &Sent, upto: u64) {
-        let data = SentData { at: s.at, upto, bytes: u32::try_from(s.bytes.0).unwrap_or(u32::MAX), lost: 0 };
+        let bytes = u32::try_from(s.bytes.0).unwrap_or(u32::MAX);
+        let data = SentData { at: s.at, dated: true, upto, bytes, lost: 0 };
         if s.retransmission {
             if self.retransmissions.len() < KEPT {
                 self.newest.insert(upto, self.retransmissions.len());
@@ -84,6 +87,13 @@ impl PacketLog {
             }
         } else if self.sends.len() < KEPT && self.sends.last().is_none_or(|l| l.upto < upto) {
             self.sends.push(data);
+        }
+    }
+
+    /// When the newest first transmission was sent is not known.
+    pub fn undated(&mut self) {
+        if let Some(newest) = self.sends.last_mut() {
+            newest.dated = false;
         }
     }
 

@@ -332,6 +332,9 @@ impl Sender {
             if let Some(piece) = self.ranges.back_mut() {
                 (piece.undated, piece.id) = (d.undated, d.id);
             }
+            if let Some(log) = self.analysis.packets().filter(|_| d.undated) {
+                log.undated();
+            }
             let full = self.facts.inflight + self.facts.mss > self.facts.rwnd;
             self.counters.peer_limited += u64::from(full) * n;
             self.analysis.sent(&self.facts, &sent, short);

@@ -238,6 +238,38 @@ fn a_receiver_without_a_handshake_shows_no_short_round_trip() {
     assert!(t.findings.as_ref().map(fit).expect("kept").is_err());
 }
 
+/// At the receiver, from the middle on: a burst each round trip of 20 ms, whose first packets echo the ACK before the
+/// newest. All have one timestamp value: they were sent at once.
+#[test]
+fn data_that_echoes_an_older_ack_is_dated_by_its_own_timestamp() {
+    const ROUND: u64 = 20_000_000;
+    let o = run_with("rate=10Gbit rtt=20ms queue=1bdp", "standard", Some("3MB"), &[("rmem", "120000")]);
+    let mut ip = frames(&o, 1);
+    drop(ip.drain(..ip.len() / 5));
+    let (begin, mut newest, mut in_burst) = (ip[0].ns, 0, 0);
+    for f in &mut ip {
+        let round = (f.ns - begin) / ROUND;
+        f.ns = begin + round * ROUND + (f.ns - begin) % ROUND / 100;
+        let (data, ack) = (1000 + 20 * round as u32, 2000 + 20 * round as u32);
+        let stamps = if f.bytes[12] == 192 {
+            in_burst = if round > newest { 0 } else { in_burst + 1 };
+            newest = round;
+            [data, if in_burst < 20 { ack - 40 } else { ack - 20 }]
+        } else {
+            [ack, data]
+        };
+        for (at, stamp) in [44, 48].into_iter().zip(stamps) {
+            f.bytes[at..at + 4].copy_from_slice(&stamp.to_be_bytes());
+        }
+    }
+    let t = largest(&ip, RAW, ALL);
+    assert_eq!(t.row.vantage, "receiver");
+    assert!(t.row.min_rtt_s.is_some_and(|r| (0.0195..0.0205).contains(&r)), "{:?}", t.row.min_rtt_s);
+    let path = t.findings.as_ref().map(fit).expect("kept").expect("a path");
+    assert!((0.019..0.0205).contains(&path.base_rtt_s.value), "{path:?}");
+    assert!(path.ack_aggregate_s.is_none() && path.rate_bps.high.is_none(), "{path:?}");
+}
+
 /// Both ends negotiate accurate ECN: the three flags are a count of marks, which begins with 5, and no echo.
 #[test]
 fn accurate_ecn_counts_marks() {

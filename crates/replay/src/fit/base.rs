@@ -10,16 +10,17 @@ const TRUST: f64 = 5e-4;
 const ERROR: f64 = 0.03;
 
 /// What each packet sent before the first loss waited for a link of constant rate: bytes sent up to it, send
-/// time, and the time at which the link has sent it.
+/// time, and the time at which the link has sent it. Those whose send time is not known are left out.
 fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
     let (mut upto, mut done) = (0.0, 0.0_f64);
     let before = flow.sends.iter().take_while(|s| !s.again && s.at < flow.first_loss);
     before
         .map(|s| {
             upto += s.bytes;
-            done = done.max(s.at) + s.bytes / rate;
-            (upto, s.at, done)
+            done = if s.dated { done.max(s.at) } else { done } + s.bytes / rate;
+            (s.dated, (upto, s.at, done))
         })
+        .filter_map(|(dated, finished)| dated.then_some(finished))
         .collect()
 }
 
@@ -66,5 +67,39 @@ pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitt
         high: Some(most + off),
         basis: "which packets each slot's ACKs covered before the first loss, and which they did not yet"
             .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::flow::{Acked, Send};
+
+    /// A packet every 10 ms, whose ACK comes after 40 ms; the first two are only known by their arrival.
+    fn flow(dated: bool) -> Flow {
+        let sent = |n: usize| n as f64 * 0.01;
+        let ack = |n: usize| {
+            let delivered = (n + 1) as f64 * 1500.0;
+            Acked { at: sent(n) + 0.04, delivered, rtt: (n >= 2).then_some(0.04) }
+        };
+        let send = |n: usize| {
+            let at = if n < 2 { sent(n) + 0.04 } else { sent(n) };
+            Send { at, dated: dated || n >= 2, bytes: 1500.0, lost: 0.0, again: false }
+        };
+        Flow {
+            sends: (0..20).map(send).collect(),
+            acks: (0..20).map(ack).collect(),
+            packet: 1500.0,
+            least: 0.04,
+            first_loss: f64::INFINITY,
+        }
+    }
+
+    #[test]
+    fn a_packet_of_unknown_time_tells_no_rtt() {
+        let jitter = Jitter { mean: 0.0, most: 0.0, variance: 0.0, lines: 0 };
+        let base = |dated| find(&flow(dated), f64::INFINITY, 0.0, 0.01, &jitter, 0.0);
+        assert!(base(false).low > 0.025, "{:?}", base(false));
+        assert!(base(true).low < 0.005, "by their arrival: {:?}", base(true));
     }
 }

@@ -11,6 +11,8 @@ const TOGETHER: f64 = 250e-6;
 pub(super) struct Send {
     /// Seconds.
     pub(super) at: f64,
+    /// False if it was sent at some time before `at`.
+    pub(super) dated: bool,
     /// Bytes on the wire.
     pub(super) bytes: f64,
     /// How many of them did not pass the path's queue, or were of no use.
@@ -55,6 +57,7 @@ impl Flow {
         let send = |again| {
             move |s: &crate::packets::SentData| Send {
                 at: seconds(s.at),
+                dated: s.dated,
                 bytes: f64::from(s.bytes) * wire,
                 lost: f64::from(s.lost) * wire,
                 again,
