@@ -181,7 +181,9 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         };
         // The path carried more than the window of the exit fills: losses hide the rate of that round trip.
         let more = window <= highest * since * EMPTY;
-        let certain = more && answer.is_some_and(follows) && at_exit.rtt < least * (1.0 + SAME_RTT);
+        // In a queue of others the rate follows the flight as well, and the RTT changes with what they send.
+        let empty = soon.iter().chain([&at_exit]).all(|c| c.rtt < least * (1.0 + SAME_RTT));
+        let certain = more && answer.is_some_and(follows) && empty;
         return Some(Filled { full: false, certain });
     }
     (filled <= EMPTY).then_some(Filled { full: false, certain: false })
@@ -213,6 +215,15 @@ mod tests {
             [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
         let found = judge(&all(&flights, |n| if n < 2 { 0.05 } else { 0.1 }, 1e9), 2, 40.0);
         assert_eq!(found.map(|f| f.full), Some(false));
+    }
+
+    #[test]
+    fn a_queue_that_others_fill_is_not_certain_to_be_none() {
+        let flights: Vec<f64> =
+            [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
+        let rtt = |n: usize| if n > 2 && n % 8 == 0 { 0.06 } else { 0.05 };
+        let found = judge(&all(&flights, rtt, 1e9), 2, 40.0);
+        assert_eq!(found, Some(Filled { full: false, certain: false }));
     }
 
     #[test]
