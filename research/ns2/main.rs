@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn recorded_values_name_the_script() {
         let recorded = include_str!("../../scenarios/papers/tsl/load-90.toml");
-        let bytes: [u8; 8] = Sha256::hash(SCRIPT)[..8].try_into().expect("eight of 32");
+        let bytes: [u8; 8] = Sha256::hash(SCRIPT.as_bytes())[..8].try_into().expect("eight of 32");
         let hash = format!("{:016x}", u64::from_be_bytes(bytes));
         assert!(
             recorded.contains(&hash),
