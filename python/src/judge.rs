@@ -267,8 +267,7 @@ pub(crate) fn explain(
             outcome.row.duration_s
         )));
     }
-    let start = study.start().0 as f64 / 1e9;
-    let told = Told::new(&outcome.row, &outcome.trace, start, outcome.measured.packet.payload);
+    let told = Told::new(&study, &outcome.row, &outcome.trace, outcome.measured.packet.payload);
     let mut out = told.heading() + "\n";
     for (at, text) in told.timeline() {
         let _ = writeln!(out, "{:>9} s  {text}", fixed(at));

@@ -8,7 +8,6 @@ use crate::printable::printable;
 use crate::study_args::TransferArgs;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use slowstart::units::Span;
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::Watched;
 use slowstart_study::explain::{Told, fixed};
@@ -73,8 +72,7 @@ impl Explain {
         if outcome.trace.samples.is_empty() {
             bail!("no acknowledgement arrived in {} s: nothing to explain", number(outcome.row.duration_s));
         }
-        let start = Span(study.start().0).as_secs_f64();
-        let told = Told::new(&outcome.row, &outcome.trace, start, outcome.measured.packet.payload);
+        let told = Told::new(&study, &outcome.row, &outcome.trace, outcome.measured.packet.payload);
         print(&wrap(&printable(&told.heading()), 2))?;
         print_verdict(&printable(&told.headline()))?;
         if self.trace {

@@ -1,10 +1,12 @@
 //! One run as a timeline in sentences: what the startup saw, what it did, why it left, and what that cost.
 
 use crate::limits::{LostBy, dropper};
-use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Objects, Row, Sample, Trace};
+use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Marks, Objects, Row, Sample, Trace};
+use crate::scenario::Study;
 use crate::summary::label;
 use crate::words::{bytes, number, rate};
 use slowstart::step::Exit;
+use slowstart::units::{Bytes, Span};
 use slowstart_sim::path::Cause;
 
 /// Loss events told one by one; the rest are counted.
@@ -21,12 +23,24 @@ pub fn fixed(seconds: f64) -> String {
 #[derive(Debug)]
 pub struct Told<'a> {
     row: &'a Row,
+    study: &'a Study,
     /// Samples of its flow, with the seconds since that began.
     pub samples: Vec<(f64, &'a Sample)>,
     /// Its events in the same form.
     pub events: Vec<(f64, &'a EventRow)>,
     /// Payload of a full packet, bytes.
     pub mss: u64,
+}
+
+/// Whose data first filled the path.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum FilledBy {
+    /// The flow's own.
+    Itself,
+    /// With that of other flows, from some time on.
+    All,
+    /// That of other flows, before anything of this one arrived.
+    Others,
 }
 
 /// A packet of data that the path dropped.
@@ -60,11 +74,12 @@ fn told_objects(o: &Objects) -> String {
 }
 
 impl<'a> Told<'a> {
-    /// A run that began `start` seconds after its simulation, with packets of `mss` bytes.
-    pub fn new(row: &'a Row, trace: &'a Trace, start: f64, mss: u64) -> Self {
+    /// A run of a study, with packets of `mss` bytes.
+    pub fn new(study: &'a Study, row: &'a Row, trace: &'a Trace, mss: u64) -> Self {
+        let start = Span(study.start().0).as_secs_f64();
         let samples = trace.samples.iter().filter(|s| s.flow == row.flow).map(|s| (s.time_s - start, s));
         let events = trace.events.iter().filter(|e| e.flow == row.flow).map(|e| (e.time_s - start, e));
-        Self { row, samples: samples.collect(), events: events.collect(), mss }
+        Self { row, study, samples: samples.collect(), events: events.collect(), mss }
     }
 
     fn bdps(&self, n: u64) -> String {
@@ -73,8 +88,7 @@ impl<'a> Told<'a> {
 
     /// `1,200 segments (0.160 BDP)`.
     fn window(&self, n: u64) -> String {
-        let segments = n / self.mss.max(1);
-        format!("{} segments ({} of the BDP)", number(segments as f64), self.bdps(n))
+        format!("{} ({} of the BDP)", plural(n / self.mss.max(1), "segment"), self.bdps(n))
     }
 
     /// The last sample at or before a time.
@@ -88,7 +102,7 @@ impl<'a> Told<'a> {
         let size = r.size_bytes.map_or(format!("{} s", number(r.duration_s)), bytes);
         let queue = queue(r.buffer_bytes);
         format!(
-            "{} on {}, run {} (seed {}): {size} over {}, base RTT {:.1} ms, BDP {} ({} segments), {queue}; {}",
+            "{} on {}, run {} (seed {}): {size} over {}, base RTT {:.1} ms, BDP {} ({}), {queue}; {}",
             label(r),
             r.path,
             r.run,
@@ -96,7 +110,7 @@ impl<'a> Told<'a> {
             rate(r.rate_bps as f64),
             r.base_rtt_s * 1e3,
             bytes(r.bdp_bytes),
-            number((r.bdp_bytes / self.mss.max(1)) as f64),
+            plural(r.bdp_bytes / self.mss.max(1), "segment"),
             r.profile
         )
     }
@@ -133,7 +147,15 @@ impl<'a> Told<'a> {
             let rtt = self.sample_at(at).and_then(|s| s.rtt_s);
             let rtt =
                 rtt.map_or(String::new(), |r| format!("; the newest RTT sample is {} ms", number(r * 1e3)));
-            all.push((at, format!("The data in flight reaches the capacity of the path{rtt}.")));
+            all.push(match self.filled_by(at) {
+                FilledBy::Itself => {
+                    (at, format!("The data in flight reaches the capacity of the path{rtt}."))
+                }
+                FilledBy::All => {
+                    (at, format!("With that of the other flows, the data in flight fills the path{rtt}."))
+                }
+                FilledBy::Others => (0.0, "Other flows fill the path already.".to_string()),
+            });
         }
         if let Some(at) = row.first_drop_time_s {
             let first = self.drops().min_by(|a, b| a.at.total_cmp(&b.at));
@@ -153,6 +175,9 @@ impl<'a> Told<'a> {
                 "The sender learns of a loss for the first time."
             };
             all.push((at, text.to_string()));
+        }
+        if let Some(at) = row.marks.as_ref().and_then(|m| m.first_time_s) {
+            all.push((at, "The sender learns of a mark (CE) for the first time.".to_string()));
         }
         if let Some(exit) = &row.exit {
             all.extend(self.exit(exit));
@@ -175,6 +200,15 @@ impl<'a> Told<'a> {
         let resumes = |text: &str| text == RESUMES;
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(resumes(&b.1).cmp(&resumes(&a.1))));
         all
+    }
+
+    /// Whose data filled the path at the time of capacity, which counts that of all flows.
+    fn filled_by(&self, capacity: f64) -> FilledBy {
+        if self.study.against.is_empty() {
+            return FilledBy::Itself;
+        }
+        let first = self.samples.iter().find(|(_, s)| s.delivered_bytes > 0);
+        if first.is_none_or(|(at, _)| capacity <= *at) { FilledBy::Others } else { FilledBy::All }
     }
 
     /// The window during the startup: at first, at each power of four times the first, and at its peak.
@@ -241,8 +275,8 @@ impl<'a> Told<'a> {
         all
     }
 
-    /// Lost handshake packets, loss recoveries, timeouts, and slow starts that go on or begin again, the first [`TOLD`] of
-    /// them one by one.
+    /// Lost handshake packets, loss recoveries, reductions for marks, timeouts, and slow starts that go on or begin again, the
+    /// first [`TOLD`] of them one by one.
     fn losses(&self) -> Vec<(f64, String)> {
         let mut all = Vec::new();
         let mut more = 0;
@@ -260,6 +294,9 @@ impl<'a> Told<'a> {
                         None => "Loss recovery begins; it is not over at the end.".to_string(),
                     }
                 }
+                // The exit says so already.
+                "mark" if self.row.exit.as_ref().is_some_and(|x| fixed(x.time_s) == fixed(*at)) => continue,
+                "mark" => "The sender reduces its window for marks.".to_string(),
                 "timeout" => "The retransmission timer fires.".to_string(),
                 "resumed" => RESUMES.to_string(),
                 "restart" => {
@@ -293,8 +330,9 @@ impl<'a> Told<'a> {
             all.push(told_objects(o));
         } else if let (Some(size), Some(took)) = (row.size_bytes, row.completion_s) {
             // Payload in a full segment: the rest of a packet is headers.
-            let least =
-                size as f64 * 8.0 / row.rate_bps.max(1) as f64 * self.overhead() + 1.5 * row.base_rtt_s;
+            let wire = Bytes((size as f64 * self.overhead()) as u64);
+            let path = self.study.path.draw(row.seed);
+            let least = path.least_time(wire).as_secs_f64() + 1.5 * row.base_rtt_s;
             all.push(format!(
                 "Time: {} s. With the whole capacity from the first round trip on it would be about {} s: {} s more.",
                 number(took),
@@ -306,6 +344,12 @@ impl<'a> Told<'a> {
         }
         match (row.exit.as_ref(), row.class) {
             (Some(e), Class::Early) => all.push(self.after_early(e)),
+            (Some(_), _) if row.capacity_time_s.is_some_and(|at| self.filled_by(at) != FilledBy::Itself) => {
+                all.push(
+                    "How much of the capacity the other flows leave, and when this one had that in flight, is not observed."
+                        .to_string(),
+                );
+            }
             (Some(e), _) => {
                 let spare = e.time_s - row.capacity_time_s.unwrap_or(e.time_s);
                 all.push(format!(
@@ -325,6 +369,7 @@ impl<'a> Told<'a> {
             or(row.timeouts.map(|n| plural(n, "timeout")), "timeouts"),
         ));
         all.extend(self.dropped());
+        all.extend(row.marks.as_ref().filter(|m| m.packets + m.responses > 0).map(|m| self.marked(m)));
         all.extend(row.limits.map(|l| l.sentence()));
         all.push(row.peak_queue_delay_s.map_or_else(
             || "Delay: the wait at the bottleneck was not observed.".to_string(),
@@ -409,6 +454,22 @@ impl<'a> Told<'a> {
         all
     }
 
+    /// How many packets were marked, and how often the sender reduced its window for that.
+    fn marked(&self, m: &Marks) -> String {
+        let delivered = self.samples.last().map_or(0, |(_, s)| s.delivered_bytes);
+        let arrived = delivered.div_ceil(self.mss.max(1));
+        let share = if m.packets <= arrived && arrived > 0 {
+            format!(" ({} % of those that arrived)", number(m.packets as f64 * 100.0 / arrived as f64))
+        } else {
+            String::new()
+        };
+        format!(
+            "Marks: {} marked (CE){share}; the sender reduced its window for marks {}.",
+            packets(m.packets),
+            plural(m.responses, "time")
+        )
+    }
+
     /// Wire bytes for each byte of payload.
     fn overhead(&self) -> f64 {
         let bdp_on_wire = self.row.rate_bps as f64 / 8.0 * self.row.base_rtt_s;
@@ -467,7 +528,7 @@ fn reason(name: &str) -> &str {
 mod tests {
     use super::*;
     use crate::run::Job;
-    use crate::scenario::{Study, StudyText};
+    use crate::scenario::StudyText;
     use slowstart_sim::engine::Sampling;
 
     fn told(path: &str, startup: &str) -> (Row, String) {
@@ -480,7 +541,7 @@ mod tests {
         };
         let study = Study::check(&text, None).expect("a study");
         let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, true);
-        let told = Told::new(&outcome.row, &outcome.trace, 0.0, u64::from(study.profile.mss));
+        let told = Told::new(&study, &outcome.row, &outcome.trace, u64::from(study.profile.mss));
         let lines: Vec<String> =
             told.timeline().into_iter().map(|(at, text)| format!("{at:.3} {text}")).collect();
         assert!(
@@ -522,7 +583,7 @@ mod tests {
         };
         let study = Study::check(&text, None).expect("a study");
         let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, true);
-        let told = Told::new(&outcome.row, &outcome.trace, 0.0, u64::from(study.profile.mss)).costs();
+        let told = Told::new(&study, &outcome.row, &outcome.trace, u64::from(study.profile.mss)).costs();
         let objects = outcome.row.objects.expect("bursts");
         let [median, p95] = [objects.median_s, objects.p95_s].map(|t| number(t.expect("all came")));
         assert_eq!(told[0], format!("Objects: 3 objects, median {median} s, 95th percentile {p95} s."));

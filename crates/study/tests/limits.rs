@@ -140,8 +140,7 @@ fn drops_have_their_link() {
         for n in [0, 1] {
             assert_eq!(at.iter().filter(|at| **at == n + 1).count() as u64, lost(n as usize), "{path}");
         }
-        let start = study.start().0 as f64 / 1e9;
-        let told = Told::new(&outcome.row, &outcome.trace, start, 1448).costs().join("\n");
+        let told = Told::new(&study, &outcome.row, &outcome.trace, 1448).costs().join("\n");
         let lost = [lost(0), lost(1)];
         (outcome.row, lost, told)
     };

@@ -195,6 +195,20 @@ impl PathSpec {
         self.facts
     }
 
+    /// The least time in which the path carries so many bytes of IP packets, at mean rates and with full buckets at first,
+    /// without its delay.
+    pub fn least_time(&self, bytes: Bytes) -> Span {
+        let own = |spec: &Self| {
+            let host = spec.host.as_ref().map(|(rate, _)| *rate);
+            let netem = spec.forward.netem.as_ref().and_then(netem::Spec::rate);
+            let rates = std::iter::once(spec.supply.mean()).chain(host).chain(netem);
+            let buckets = spec.shaper.iter().chain(&spec.policer);
+            let times = rates.map(|rate| rate.time_for(bytes));
+            times.chain(buckets.map(|bucket| bucket.least_time(bytes))).max().unwrap_or(Span::ZERO)
+        };
+        std::iter::once(self).chain(&self.then).map(own).max().unwrap_or(Span::ZERO)
+    }
+
     /// Each value that runs draw: the name of its field in rows, and its distribution as written. Empty for a
     /// fixed path.
     pub fn distributions(&self) -> Vec<(&str, &str)> {

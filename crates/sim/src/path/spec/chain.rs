@@ -62,6 +62,13 @@ impl BucketSpec {
     pub(super) fn rate(&self) -> Rate {
         Rate(self.params.payload(self.params.rate.0))
     }
+
+    /// The least time in which so many bytes of full IP packets pass: its tokens at first pass at once, or at the peak rate.
+    pub(super) fn least_time(&self, bytes: Bytes) -> Span {
+        let burst = Bytes(self.params.payload(self.params.burst.0));
+        let peak = self.params.peak.map(|peak| Rate(self.params.payload(peak.0)).time_for(bytes));
+        self.rate().time_for(bytes - burst).max(peak.unwrap_or(Span::ZERO))
+    }
 }
 
 /// The words of a value with their values.
