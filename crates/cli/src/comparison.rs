@@ -285,9 +285,11 @@ impl<'d, 'a> Comparison<'d, 'a> {
     pub(crate) fn limits(&self, color: bool, width: usize) -> Option<String> {
         let of = |l: &Line| -> Vec<(String, f64)> {
             let all = Limits::mean(&l.first().rows.iter().filter_map(|r| r.limits).collect::<Vec<_>>());
-            all.into_iter().map(|(name, share)| (name.to_string(), share)).collect()
+            // What no run observed is not a number.
+            all.into_iter().map(|(name, share)| (name.to_string(), share.unwrap_or(f64::NAN))).collect()
         };
         self.by_line("limited by, mean % of time", color, width, &of, |share| match share * 100.0 {
+            unknown if unknown.is_nan() => "?".into(),
             0.0 => "-".into(),
             percent if percent < 0.5 => "<1".into(),
             percent => format!("{percent:.0}"),
@@ -328,7 +330,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let lines: Vec<(&Line, Vec<(String, f64)>)> =
             self.lines.iter().map(|l| (l, of(l))).filter(|(_, values)| !values.is_empty()).collect();
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in lines.iter().flat_map(|(_, values)| values).filter(|(_, value)| *value > 0.0) {
+        for (name, _) in lines.iter().flat_map(|(_, values)| values).filter(|(_, v)| *v > 0.0 || v.is_nan()) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }

@@ -10,6 +10,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
 };
 use slowstart::units::{Instant, Span};
+use slowstart_study::limits::Chrono;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
@@ -33,9 +34,15 @@ pub(crate) fn waited() -> Option<Span> {
 }
 
 /// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set. It is the client that
-/// closes: no hook sees the ACKs and losses of a socket that has sent its FIN.
-pub(crate) fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &AtomicBool) {
-    let Ok((mut server, _)) = listener.accept() else { return };
+/// closes: no hook sees the ACKs and losses of a socket that has sent its FIN. Returns what the kernel counted of the
+/// connection, if there was one and the kernel counts it.
+pub(crate) fn send(
+    listener: &TcpListener,
+    size: Option<u64>,
+    until: Instant,
+    over: &AtomicBool,
+) -> Option<Chrono> {
+    let (mut server, _) = listener.accept().ok()?;
     let goes_on = |e: &std::io::Error| timed_out(e) && clock() < until && !over.load(Ordering::Relaxed);
     let _ = server.set_write_timeout(Some(SLICE));
     let _ = server.set_read_timeout(Some(SLICE));
@@ -50,8 +57,28 @@ pub(crate) fn send(listener: &TcpListener, size: Option<u64>, until: Instant, ov
         }
     }
     while matches!(server.read(&mut [0]), Err(e) if goes_on(&e)) {}
+    let counted = chrono(&server);
     // Closes with a reset, so that no socket stays behind when the path is removed.
     let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+    counted
+}
+
+/// What the kernel has counted of a connection; `None` if it is older than 4.10, which counts none of it.
+#[allow(unsafe_code, reason = "no crate in use has these fields of the option")]
+fn chrono(socket: &TcpStream) -> Option<Chrono> {
+    // `struct tcp_info` ends with the three, microseconds each.
+    let mut info = [0_u64; 24];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let to = info.as_mut_ptr().cast();
+    let done =
+        // SAFETY: the kernel writes at most `length` bytes, those of `info`.
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) };
+    let [busy, rwnd_limited, sndbuf_limited] = [info[21], info[22], info[23]].map(Span::micros);
+    (done == 0 && length as usize == size_of_val(&info)).then_some(Chrono {
+        busy,
+        rwnd_limited,
+        sndbuf_limited,
+    })
 }
 
 /// Connects to the server from the client's namespace.

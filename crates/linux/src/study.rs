@@ -19,8 +19,9 @@ use slowstart_files::read_kernel;
 use slowstart_sim::path::Kind as PacketKind;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_sim::trace::MILESTONES;
-use slowstart_study::measured::{Identity, Measured, MeasuredExit, PacketSize};
-use slowstart_study::record::{Cost, EventRow, LinkRow, LostBy, Marks, Row, Sample, Trace};
+use slowstart_study::limits::{Chrono, State};
+use slowstart_study::measured::{self, CWR, Identity, Measured, MeasuredExit, PacketSize};
+use slowstart_study::record::{Cost, EventRow, Limits, LinkRow, LostBy, Marks, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::cell::RefCell;
@@ -90,6 +91,8 @@ struct Recording {
     ended: Instant,
     /// For how long the server and the client waited for a processor.
     waited: [Option<Span>; 2],
+    /// What the kernel of the sender counted.
+    chrono: Option<Chrono>,
     flows: Vec<Flow>,
     facts: Vec<Facts>,
 }
@@ -169,11 +172,11 @@ fn transfer(
             .map_err(KernelError::bpf("read events"))
     };
     let over = AtomicBool::new(false);
-    recording.waited[0] = thread::scope(|s| -> Result<Option<Span>, KernelError> {
+    (recording.chrono, recording.waited[0]) = thread::scope(|s| -> Result<_, KernelError> {
         let over = &over;
         let server = s.spawn(|| {
-            send(&listener, study.size, until, over);
-            waited()
+            let counted = send(&listener, study.size, until, over);
+            (counted, waited())
         });
         let recording = &mut recording;
         let receiver = s.spawn(move || receive(client, study.size, until, over, recording));
@@ -261,22 +264,9 @@ fn exit(recording: &Recording) -> Option<MeasuredExit> {
     })
 }
 
-/// The record with which the sender first knew of a loss: when it began a recovery that was not undone, or reduced
-/// its window for a loss that a probe had repaired. A recovery was undone if the threshold is then as before.
+/// The record with which the sender first knew of a loss.
 fn first_loss(flows: &[Flow]) -> Option<&Flow> {
-    const CWR: u32 = 2;
-    let mut begun = None;
-    let (mut ssthresh, mut resent) = (u32::MAX, 0);
-    for f in flows {
-        match f.state {
-            ..CWR if begun.is_some() && f.ssthresh != ssthresh => return begun,
-            ..CWR => (begun, ssthresh, resent) = (None, f.ssthresh, f.retransmitted),
-            CWR if f.retransmitted > resent => return Some(f),
-            CWR => {}
-            _ => begun = begun.or(Some(f)),
-        }
-    }
-    begun
+    measured::first_loss(flows, |f| (f.state, f.ssthresh, f.retransmitted))
 }
 
 /// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends
@@ -342,7 +332,6 @@ fn events(report: &Report, has_links: bool, on_path: impl Fn(Instant) -> Span) -
 
 /// What the path marked, and how often the sender entered the state CWR for it.
 fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> Span) -> Marks {
-    const CWR: u32 = 2;
     let states = recording.flows.iter().map(|f| f.state);
     let entered = states.clone().zip(states.skip(1)).filter(|(a, b)| *a != CWR && *b == CWR);
     let first = recording.flows.iter().find(|f| f.state == CWR);
@@ -351,6 +340,19 @@ fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> Span
         packets: report.forward.marked,
         responses: entered.count() as u64,
     }
+}
+
+/// What limited the sender, as far as its kernel tells.
+fn limits(study: &Study, recording: &Recording) -> Limits {
+    let state = |f: &Flow| State {
+        at: Instant(f.now_ns).since(recording.began),
+        repairs: f.state > CWR,
+        has_sent_all: study.size.is_some_and(|size| {
+            f.acked_bytes.saturating_add(u64::from(f.inflight) * u64::from(f.mss)) >= size
+        }),
+    };
+    let states: Vec<State> = recording.flows.iter().map(state).collect();
+    Limits::of_kernel(&states, recording.chrono, recording.ended.since(recording.began))
 }
 
 fn outcome(
@@ -430,7 +432,7 @@ fn outcome(
         links: links(study, report),
         retransmitted: last.map(|f| u64::from(f.retransmitted)),
         timeouts: last.map(|f| u64::from(f.timeouts)),
-        limits: None,
+        limits: Some(limits(study, recording)),
         delivered: recording.received,
         completed: recording.completed.map(since),
         milestones: recording.milestones.map(|at| at.map(since)),

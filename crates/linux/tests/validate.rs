@@ -5,8 +5,10 @@ mod common;
 
 use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{Kernel, Verb};
+use slowstart_sim::engine::Sampling;
 use slowstart_study::cells::{Cell, Ran, compare};
 use slowstart_study::engines::{Engine, Watched};
+use slowstart_study::explain::Told;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
 use slowstart_study::simulator::Simulator;
@@ -117,4 +119,38 @@ fn a_loss_after_everything_was_written_is_seen() {
         "{:?}",
         row.caveats
     );
+}
+
+/// The second that a lost SYN-ACK costs has its lines, and the time is that of the handshake.
+#[test]
+fn a_lost_syn_ack_has_its_lines() {
+    if !common::works(&[Verb::Load]) || !common::has_tun() {
+        return;
+    }
+    let text = StudyText {
+        path: "rate=10Mbit rtt=40ms queue=1bdp drop_synack=1".into(),
+        startups: vec!["cubic".into()],
+        size: Some("100kB".into()),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let engine = Kernel::default();
+    let study = engine.study(&text, None).expect("a study");
+    let watched = Watched { sampling: Sampling::EachAck, internals: false, stop: &|| false };
+    let outcome = engine.run(&study, Job { contender: 0, run: 0 }, &watched).expect("the emulator runs");
+    let told = Told::new(&study, &outcome.row, &outcome.trace, outcome.measured.packet.payload);
+    let lines = told.timeline();
+    let at = |what: &str| {
+        let line = lines.iter().find(|(_, line)| line.contains(what));
+        line.unwrap_or_else(|| panic!("{what}: {lines:?}")).0
+    };
+    let (dropped, again) = (at("The network drops the SYN-ACK."), at("is sent again."));
+    assert!((0.0..0.5).contains(&dropped), "{dropped}");
+    // The timer of a SYN is one second; a busy machine may add to it.
+    assert!((0.9..3.0).contains(&again), "{again}");
+    assert!(at("The first acknowledgement arrives") > again, "{lines:?}");
+    let limits = outcome.row.limits.expect("observed");
+    assert!(limits.handshake.is_some_and(|share| share > 0.3), "{limits:?}");
+    assert_eq!((limits.pacing, limits.host_queue), (None, None), "the kernel does not tell");
+    assert!(limits.busy.is_some_and(|busy| busy > 0.0), "{limits:?}");
 }

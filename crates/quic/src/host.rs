@@ -239,6 +239,16 @@ impl<C: Controller> Host<C> {
         self.mss
     }
 
+    /// True once the first acknowledgement has come, which ends the handshake.
+    pub fn is_established(&self) -> bool {
+        self.established.is_some()
+    }
+
+    /// True if the stack had nothing more to send when it last told.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited
+    }
+
     /// Returns the bytes in flight: sent, and neither acknowledged nor lost.
     pub fn inflight(&self) -> Bytes {
         self.inflight

@@ -442,7 +442,8 @@ impl<'a> Told<'a> {
             all.push("A policer has no queue: no delay rises before its drops.".to_string());
         }
         let grows = matches!(self.row.avoidance.as_deref(), Some("reno" | "cubic"));
-        let slowed = self.row.limits.is_some_and(|l| l.avoidance + l.recovery > 0.5);
+        let slowed =
+            self.row.limits.and_then(|l| Some(l.avoidance? + l.recovery?)).is_some_and(|share| share > 0.5);
         let unqueued = by.policer + by.random + by.burst;
         if grows && slowed && unqueued * 2 > by.named().map(|(_, n)| n).sum() {
             all.push(

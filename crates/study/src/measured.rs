@@ -165,6 +165,29 @@ pub fn class<T: PartialOrd>(exit: Option<Ended<T>>, capacity: Option<T>, first_l
     }
 }
 
+/// `tcp_ca_state` of a sender that reduced its window for a mark, or for a loss that a probe repaired; above it, of one
+/// that repairs losses.
+pub const CWR: u32 = 2;
+
+/// The record with which the sender of a kernel first knew of a loss: when it began a recovery that was not undone, or
+/// reduced its window for a loss that a probe had repaired. A recovery was undone if the threshold is then as before.
+/// `of` tells of a record `tcp_ca_state`, the threshold, and the number of segments sent again.
+pub fn first_loss<T>(records: &[T], of: impl Fn(&T) -> (u32, u32, u32)) -> Option<&T> {
+    let mut begun = None;
+    let (mut before, mut resent) = (u32::MAX, 0);
+    for record in records {
+        let (state, ssthresh, retransmitted) = of(record);
+        match state {
+            ..CWR if begun.is_some() && ssthresh != before => return begun,
+            ..CWR => (begun, before, resent) = (None, ssthresh, retransmitted),
+            CWR if retransmitted > resent => return Some(record),
+            CWR => {}
+            _ => begun = begun.or(Some(record)),
+        }
+    }
+    begun
+}
+
 /// What a run observed of one flow. Times are since the flow began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {

@@ -111,7 +111,7 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<Str
     if f.handshake_failed() {
         all.push(HANDSHAKE_FAILED.to_string());
     }
-    if limits.rwnd_limited > 0.01 {
+    if limits.rwnd_limited.is_some_and(|share| share > 0.01) {
         all.push("the peer's receive window held the sender back".to_string());
     }
     if study.path.proxy().is_some() {

@@ -1,6 +1,8 @@
 //! What limited a sender, where it is known by construction; and why packets were dropped.
 
+use slowstart::units::Bytes;
 use slowstart_sim::engine::Sampling;
+use slowstart_sim::path::PathSpec;
 use slowstart_study::explain::Told;
 use slowstart_study::record::{Limits, Row};
 use slowstart_study::run::Job;
@@ -30,10 +32,14 @@ fn with(text: StudyText, key: &str, value: &str) -> StudyText {
     StudyText { set: [(key.to_string(), value.into())].into(), ..text }
 }
 
+fn busy(l: &Limits) -> f64 {
+    l.busy.expect("the simulator knows all")
+}
+
 fn sums_to_one(l: &Limits) {
-    let sum: f64 = l.named().iter().map(|(_, share)| share).sum();
+    let sum: f64 = l.named().iter().map(|(_, share)| share.expect("the simulator knows all")).sum();
     assert!((sum - 1.0).abs() < 1e-8, "{sum}: {l:?}");
-    assert!((0.0..=1.0).contains(&l.busy), "{l:?}");
+    assert!((0.0..=1.0).contains(&busy(l)), "{l:?}");
 }
 
 /// Where one thing limits the sender by construction, it has the largest share; all shares sum to the duration.
@@ -77,7 +83,8 @@ fn the_largest_share_is_what_limits_the_sender() {
         sums_to_one(&limits);
         let noted = row.caveats.iter().any(|c| c.contains("receive window"));
         assert_eq!(noted, expected == "receive window", "{expected}: {:?}", row.caveats);
-        let largest = limits.named().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("some");
+        let largest =
+            limits.named().into_iter().max_by(|a, b| a.1.partial_cmp(&b.1).expect("numbers")).expect("some");
         assert_eq!(largest.0, expected, "{} of {}: {}", row.startup, row.path, limits.sentence());
     }
 }
@@ -88,8 +95,9 @@ fn a_handshake_has_its_time() {
     let row = run(&text("rate=20Mbit rtt=40ms queue=4bdp", "hystart", "500kB"));
     let limits = row.limits.expect("observed");
     // SYN, SYN-ACK, and the ACK with which the server may begin.
-    assert!((limits.handshake * row.duration_s - 0.06).abs() < 0.001, "{limits:?}");
-    assert!((limits.busy - (1.0 - limits.handshake)).abs() < 1e-8, "a transfer is busy until its end");
+    let handshake = limits.handshake.expect("observed");
+    assert!((handshake * row.duration_s - 0.06).abs() < 0.001, "{limits:?}");
+    assert!((busy(&limits) - (1.0 - handshake)).abs() < 1e-8, "a transfer is busy until its end");
 }
 
 /// A browser's pauses are no time in which data was in flight.
@@ -97,7 +105,7 @@ fn a_handshake_has_its_time() {
 fn pauses_are_not_busy() {
     let limits = run(&of_app("rate=20Mbit rtt=40ms", "browser")).limits.expect("observed");
     sums_to_one(&limits);
-    assert!(limits.application > 0.5 && limits.busy < 0.5, "{limits:?}");
+    assert!(limits.application > Some(0.5) && busy(&limits) < 0.5, "{limits:?}");
 }
 
 /// Every lost packet has the cause that the path was made of, and reordering drops none.
@@ -198,4 +206,78 @@ fn flows_beside_say_which_links_they_cross() {
     assert!(why.contains("links of this path, which are 1 to 2"), "{why}");
     let why = check("rate=20Mbit rtt=20ms", "cubic@-1s/2").expect_err("one link");
     assert!(why.contains("then="), "{why}");
+}
+
+/// A run in sentences.
+fn told(text: &StudyText) -> (Row, String) {
+    let study = Study::check(text, None).expect("a study");
+    let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, false);
+    let told = Told::new(&study, &outcome.row, &outcome.trace, u64::from(study.profile.mss));
+    let lines = told.timeline().into_iter().map(|(_, text)| text).chain(told.costs());
+    let all = [told.heading(), told.headline()].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+    (outcome.row, all)
+}
+
+/// What was marked, which share that is, and what the sender did about it.
+#[test]
+fn marks_are_told() {
+    let set = |value: &str| [("ecn".to_string(), value.to_string())].into();
+    let path = "rate=20Mbit rtt=50ms queue=\"codel ecn\"";
+    let (row, all) = told(&StudyText { set: set("rfc3168"), ..text(path, "standard", "10MB") });
+    let marks = row.marks.expect("the ends use ECN");
+    assert!(marks.packets > 1 && marks.responses > 1, "{marks:?}");
+    assert!(all.contains("The sender learns of a mark (CE) for the first time."), "{all}");
+    assert!(all.contains(&format!("Marks: {} packets marked (CE) (", marks.packets)), "{all}");
+    assert!(all.contains(&format!("reduced its window for marks {} times", marks.responses)), "{all}");
+    // The exit tells of the first itself.
+    let told_of = all.matches("The sender reduces its window for marks.").count() as u64;
+    assert_eq!(told_of, (marks.responses - 1).min(6), "{all}");
+    assert_eq!(row.exit.expect("an exit").reason, "ecn");
+    let (_, without) =
+        told(&StudyText { set: set("rfc3168"), ..text("rate=20Mbit rtt=50ms", "hystart", "1MB") });
+    assert!(!without.contains("ark"), "{without}");
+}
+
+/// Where other flows fill the path, nobody knows what of it is this flow's.
+#[test]
+fn capacity_beside_other_flows_is_not_that_of_the_flow() {
+    let path = "rate=20Mbit rtt=40ms queue=1bdp";
+    let with =
+        |against: &str| told(&StudyText { against: vec![against.into()], ..text(path, "hystart", "10MB") });
+    let (row, all) = with("cubic@-10s");
+    assert!(row.capacity_time_s.is_some_and(|t| t > 0.0));
+    assert!(all.contains("Other flows fill the path already."), "{all}");
+    assert!(all.contains("is not observed"), "{all}");
+    for wrong in ["reaches the capacity", "after the path was full"] {
+        assert!(!all.contains(wrong), "{wrong}: {all}");
+    }
+    let (_, alone) = told(&text(path, "hystart", "10MB"));
+    assert!(alone.contains("The data in flight reaches the capacity of the path"), "{alone}");
+    assert!(alone.contains("after the path was full"), "{alone}");
+}
+
+/// The tokens that a bucket has at first pass at the rate of the link.
+#[test]
+fn the_least_time_counts_the_burst_of_a_bucket() {
+    let least = |bucket: &str| {
+        let path = PathSpec::load(&format!("rate=100Mbit rtt=40ms {bucket}"), None).expect("a path");
+        path.least_time(Bytes(10_000_000)).as_secs_f64()
+    };
+    assert_eq!(least(""), 0.8);
+    for kind in ["policer", "shaper"] {
+        let of = |burst: &str| least(&format!("{kind}=\"rate=20Mbit burst={burst}\""));
+        // 8 MB of 10 at 20 Mbit/s, and all at 100 Mbit/s.
+        assert_eq!((of("2MB"), of("9MB")), (3.2, 0.8), "{kind}");
+    }
+    assert_eq!(least("shaper=\"rate=20Mbit burst=9MB peak=50Mbit\""), 1.6);
+    let (_, all) = told(&text("rate=100Mbit rtt=40ms policer=\"rate=20Mbit burst=20MB\"", "hystart", "10MB"));
+    // 10 MB of payload are 10.36 MB on the wire: 0.829 s, and one and a half round trips.
+    assert!(all.contains("it would be about 0.889 s"), "{all}");
+}
+
+/// One segment is no "segments".
+#[test]
+fn one_is_singular() {
+    let (_, all) = told(&text("rate=512kbit rtt=30ms queue=50kB", "hystart", "100kB"));
+    assert!(all.contains("(1 segment)") && !all.contains(" 1 segments"), "{all}");
 }

@@ -3,11 +3,9 @@
 use crate::order::{HyStart, Recording, Seen};
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Span};
-use slowstart_study::measured::MeasuredExit;
+use slowstart_study::measured::{CWR, MeasuredExit};
 
-/// `tcp_ca_state` of a sender that reduced its window for a mark.
-pub(crate) const CWR: u32 = 2;
-/// Of one that repairs losses; above it, one whose timer fired.
+/// `tcp_ca_state` of a sender that repairs losses; above it, one whose timer fired.
 pub(crate) const RECOVERY: u32 = 3;
 /// Of one whose timer fired.
 pub(crate) const LOSS: u32 = 4;
@@ -43,8 +41,11 @@ pub(crate) fn exit(r: &Recording) -> Option<MeasuredExit> {
     if r.seen.iter().any(|s| s.phase == Phase::Startup as u32) {
         return bbr_exit(r);
     }
-    // As watch.bpf.c tells it, for every control alike.
-    let i = r.seen.iter().position(|s| s.state == LOSS || s.ssthresh != u32::MAX && s.cwnd >= s.ssthresh)?;
+    // As watch.bpf.c tells it, for every control alike. Where the threshold was taken back, the loss that had set it
+    // proved spurious.
+    let begin = r.seen.iter().rposition(|s| s.ssthresh == u32::MAX && s.state != LOSS).map_or(0, |i| i + 1);
+    let ends = |s: &Seen| s.state == LOSS || s.ssthresh != u32::MAX && s.cwnd >= s.ssthresh;
+    let i = begin + r.seen[begin..].iter().position(ends)?;
     let seen = &r.seen[i];
     // A loss may have reduced the window: the one before is that of the acknowledgement before.
     let earlier = i.checked_sub(1).map_or(r.initial_window, |i| r.seen[i].cwnd);
@@ -138,6 +139,16 @@ mod tests {
         assert_eq!((e.reason, e.detected_cwnd, e.after), ("loss", Bytes(20_000), Bytes(14_000)));
         let timeout = Seen { state: LOSS, ..seen(2, 1, 10) };
         assert_eq!(exit(&recording(vec![timeout], HyStart::default())).map(|e| e.reason), Some("timeout"));
+    }
+
+    #[test]
+    fn a_loss_that_proves_spurious_is_no_exit() {
+        let taken_for_lost = Seen { state: RECOVERY, retransmitted: 1, ..seen(2, 19, 14) };
+        let mut states = vec![seen(1, 20, u32::MAX), taken_for_lost, seen(3, 24, u32::MAX)];
+        assert_eq!(exit(&recording(states.clone(), HyStart::default())), None);
+        states.push(seen(4, 40, 40));
+        let e = exit(&recording(states, HyStart { train: 1, delay: 0 })).expect("it ended");
+        assert_eq!((e.reason, e.detected, e.detected_cwnd), ("ack-train", Span(4), Bytes(40_000)));
     }
 
     #[test]

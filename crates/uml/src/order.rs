@@ -89,6 +89,8 @@ pub(crate) struct Seen {
     pub retransmitted: u32,
     /// Bytes that the receiver has read.
     pub received: u64,
+    /// Bytes that the kernel holds and has not sent, or that the application still has.
+    pub unsent: u64,
     /// Bytes in the queue of the path, on the wire.
     pub queue: u64,
     /// Bytes per second.
@@ -109,31 +111,20 @@ impl Serialize for Seen {
             state,
             retransmitted,
             received,
+            unsent,
             queue,
             pacing,
             phase,
         } = *self;
-        (at, cwnd, ssthresh, inflight, srtt, min_rtt, state, retransmitted, received, queue, pacing, phase)
-            .serialize(to)
+        let of_sender = (at, cwnd, ssthresh, inflight, srtt, min_rtt, state, retransmitted);
+        (of_sender, received, unsent, queue, pacing, phase).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Seen {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let (
-            at,
-            cwnd,
-            ssthresh,
-            inflight,
-            srtt,
-            min_rtt,
-            state,
-            retransmitted,
-            received,
-            queue,
-            pacing,
-            phase,
-        ) = Deserialize::deserialize(from)?;
+        let (of_sender, received, unsent, queue, pacing, phase) = Deserialize::deserialize(from)?;
+        let (at, cwnd, ssthresh, inflight, srtt, min_rtt, state, retransmitted) = of_sender;
         Ok(Self {
             at,
             cwnd,
@@ -144,6 +135,7 @@ impl<'de> Deserialize<'de> for Seen {
             state,
             retransmitted,
             received,
+            unsent,
             queue,
             pacing,
             phase,
@@ -172,6 +164,8 @@ pub(crate) struct Recording {
     pub milestones: [Option<u64>; MILESTONES.len()],
     pub completed: Option<u64>,
     pub ended: u64,
+    /// How long the sender had data out, was limited by the peer's window, and by its send buffer, in microseconds.
+    pub chrono: Option<[u64; 3]>,
     /// Why the connection was not made, or ended.
     pub failed: Option<String>,
     /// Data packets that entered the path.

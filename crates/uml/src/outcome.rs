@@ -1,13 +1,14 @@
 //! The row and the trace of a run, from what the guest recorded.
 
-use crate::exits::{CWR, RECOVERY, exit};
+use crate::exits::{RECOVERY, exit};
 use crate::order::{Recording, Seen};
 use crate::segments::packets;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::tcp::ecn::EcnRule;
-use slowstart_study::measured::{INVALID, Identity, Measured, PacketSize};
-use slowstart_study::record::{Cost, HANDSHAKE_FAILED, Marks, Row, Sample, Trace};
+use slowstart_study::limits::{Chrono, State};
+use slowstart_study::measured::{CWR, INVALID, Identity, Measured, PacketSize, first_loss};
+use slowstart_study::record::{Cost, HANDSHAKE_FAILED, Limits, Marks, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::collections::BTreeMap;
@@ -27,6 +28,18 @@ fn marks(r: &Recording) -> Marks {
         packets: r.marked,
         responses: responses as u64,
     }
+}
+
+/// What limited the sender, as far as its kernel tells.
+fn limits(r: &Recording) -> Limits {
+    let state =
+        |s: &Seen| State { at: Span(s.at), repairs: s.state >= RECOVERY, has_sent_all: s.unsent == 0 };
+    let states: Vec<State> = r.seen.iter().map(state).collect();
+    let chrono = r.chrono.map(|all| {
+        let [busy, rwnd_limited, sndbuf_limited] = all.map(Span::micros);
+        Chrono { busy, rwnd_limited, sndbuf_limited }
+    });
+    Limits::of_kernel(&states, chrono, Span(r.ended))
 }
 
 /// Number of times that the state of the sender became that of a timeout.
@@ -115,7 +128,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         class_by_heuristic: None,
         capacity_by_heuristic: None,
         first_drop: r.drops.first().map(|at| Span(*at)),
-        first_loss: r.seen.iter().find(|s| s.state >= RECOVERY || s.retransmitted > 0).map(|s| Span(s.at)),
+        first_loss: first_loss(&r.seen, |s| (s.state, s.ssthresh, s.retransmitted)).map(|s| Span(s.at)),
         marks: (study.profile.ecn != EcnRule::Off).then(|| marks(r)),
         peak_inflight: r.seen.iter().map(|s| u64::from(s.inflight) * mss).max(),
         peak_queue_delay: Some(longest(&r.waits, None)),
@@ -126,7 +139,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         links: Vec::new(),
         retransmitted: r.seen.last().map(|s| u64::from(s.retransmitted)),
         timeouts: Some(timeouts(r)),
-        limits: None,
+        limits: Some(limits(r)),
         delivered: r.received,
         completed: r.completed.map(Span),
         milestones: r.milestones.map(|at| at.map(Span)),

@@ -20,6 +20,7 @@ use slowstart_sim::path::queue::Departure;
 use slowstart_sim::path::{Cause, Direction, Ecn, Held, Kind, PacketInfo, Path};
 use slowstart_sim::random;
 use slowstart_sim::tcp::ranges::Ranges;
+use slowstart_sim::tcp::sender::Limits;
 use slowstart_sim::trace::MILESTONES;
 use slowstart_study::measured::{Identity, Measured};
 use slowstart_study::record::{EventRow, LinkRow, Row, Sample, Trace};
@@ -33,6 +34,7 @@ use thiserror::Error;
 
 mod engine;
 mod knobs;
+mod limit;
 mod log;
 mod noq;
 mod null;
@@ -169,6 +171,9 @@ struct Observed {
     data_packets: u64,
     /// Data packets that the path marked.
     marked: u64,
+    /// How long each thing limited the server, and when its window was last full.
+    limits: Limits,
+    window_full: Option<Instant>,
     /// How often the server stopped sending because the peer's flow-control window was used up.
     peer_limited: u64,
     steps: u64,
@@ -360,6 +365,9 @@ impl<S: Stack> Transfer<S> {
             self.observed.peer_limited += 1;
         }
         self.scratch = (buffer, left);
+        if i == SERVER {
+            self.note_limit();
+        }
     }
 
     /// True if the peer's flow-control window is used up, and the congestion window is not. A peer extends its

@@ -1,5 +1,6 @@
 //! What was observed of a transfer.
 
+use super::limit::shares;
 use super::{HEADERS, Observed};
 use crate::host::{Host, INITIAL_PACKETS};
 use slowstart::registry::AnyController;
@@ -64,7 +65,7 @@ pub(super) fn measured(
         links: Vec::new(),
         retransmitted: Some(host.counters.lost_packets),
         timeouts: Some(host.counters.persistent),
-        limits: None,
+        limits: Some(shares(o, ended)),
         delivered: o.received,
         completed: o.completed.map(since),
         milestones: o.milestones.map(|at| at.map(since)),

@@ -85,6 +85,12 @@ impl Info {
         self.u32(144)
     }
 
+    /// How long there was data out or to be sent, how long the peer's window limited that, and how long the send buffer, in
+    /// microseconds.
+    pub(super) fn chrono(&self) -> [u64; 3] {
+        [168, 176, 184].map(|at| self.u64(at))
+    }
+
     /// The least round-trip time, microseconds; 0 until there is a sample.
     pub(super) fn min_rtt(&self) -> u32 {
         Some(self.u32(148)).filter(|rtt| *rtt != u32::MAX).unwrap_or(0)

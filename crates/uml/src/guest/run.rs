@@ -120,6 +120,7 @@ impl Server {
             state: i.state(),
             retransmitted: i.retransmitted(),
             received: r.received,
+            unsent: u64::from(i.unsent()) + self.left,
             queue,
             pacing: i.pacing(),
             phase: phase as u32,
@@ -262,6 +263,8 @@ pub(super) fn transfer(t: &Transfer) -> Result<Recording, GuestError> {
         }
     }
     r.ended = at.0;
+    let counted = server.connection.as_ref().and_then(|c| Info::of(c).ok());
+    r.chrono = counted.map(|i| i.chrono());
     let counts = forward.counts;
     r.late = counts.late + back.counts.late;
     r.released = counts.released + back.counts.released;

@@ -60,12 +60,14 @@ pub struct Limits {
     spent: [Span; LimitedBy::COUNT],
 }
 
-impl Limits {
-    /// The limits before the handshake.
-    pub(super) fn new() -> Self {
+impl Default for Limits {
+    /// Those before the handshake.
+    fn default() -> Self {
         Self { now: LimitedBy::Handshake, since: Instant::ZERO, spent: [Span::ZERO; LimitedBy::COUNT] }
     }
+}
 
+impl Limits {
     /// What limits the sender now.
     pub fn now(&self) -> LimitedBy {
         self.now
@@ -81,7 +83,7 @@ impl Limits {
 
     /// Sets the limit from `now` on.
     #[inline]
-    pub(super) fn set(&mut self, now: Instant, by: LimitedBy) {
+    pub fn set(&mut self, now: Instant, by: LimitedBy) {
         if by != self.now {
             let spent = &mut self.spent[self.now as usize];
             *spent += now.since(self.since);

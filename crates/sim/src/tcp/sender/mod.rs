@@ -305,7 +305,7 @@ impl<C: Controller + Clone> Sender<C> {
             max_flight: Bytes::ZERO,
             usage_mark: 0,
             window_full_at: 0,
-            limits: Limits::new(),
+            limits: Limits::default(),
             limited_by: Limit::Application,
             app_limited_until: 0,
             ready: false,
