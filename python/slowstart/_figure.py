@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 from typing import Any
 
-from ._slowstart import Comparison
+from ._slowstart import Comparison, _measures
 
 #: What a figure over time may show, with the label of its axis and what a value is divided by.
 _OVER_TIME = {
@@ -15,16 +15,6 @@ _OVER_TIME = {
     "queue_bytes": ("queue (kB)", 1e3),
     "delivered_bytes": ("delivered (MB)", 1e6),
     "rtt_s": ("RTT (ms)", 1e-3),
-}
-_FIGURES = {
-    "objects_median_s": "median time of an object (s)",
-    "objects_p95_s": "95th percentile of an object (s)",
-    "time_to_10mb_s": "time to 10 MB (s)",
-    "time_to_1mb_s": "time to 1 MB (s)",
-    "completion_s": "completion time (s)",
-    "goodput_mbps": "goodput (Mbit/s)",
-    "startup_lost_packets": "packets lost before the exit",
-    "peak_queue_delay_s": "longest wait in the queue (s)",
 }
 
 
@@ -45,7 +35,7 @@ def figure(
     columns = set(result.samples.column_names) & set(_OVER_TIME)
     figures = set(result.intervals.to_dict()["figure"])
     if of not in figures and of not in columns:
-        known = ", ".join([*(f for f in _FIGURES if f in figures), *sorted(columns)])
+        known = ", ".join([*(f for f in _labels() if f in figures), *sorted(columns)])
         raise ValueError(f"of: found {of!r}, expected one of {known}")
     # Without pyplot: nothing is kept after the figure, and no window opens.
     drawn = Figure(figsize=(width, 2.4), layout="constrained")
@@ -61,6 +51,12 @@ def figure(
     return drawn
 
 
+def _labels() -> dict[str, str]:
+    """The label of the axis of each measure."""
+    table = _measures().to_dict()
+    return {name: f"{label} ({unit})" for name, label, unit in zip(table["name"], table["label"], table["unit"], strict=True)}
+
+
 def _intervals(axes: Any, result: Comparison, of: str) -> None:
     table = result.intervals.to_dict()
     rows = [i for i, name in enumerate(table["figure"]) if name == of]
@@ -72,7 +68,7 @@ def _intervals(axes: Any, result: Comparison, of: str) -> None:
             axes.errorbar(middle, y, xerr=[[middle - low], [high - middle]], fmt="o", markersize=3, capsize=2, color="black")
     axes.set_yticks(range(len(rows)), labels)
     axes.invert_yaxis()
-    axes.set_xlabel(_FIGURES[of])
+    axes.set_xlabel(_labels()[of])
 
 
 def _over_time(axes: Any, result: Comparison, of: str) -> None:

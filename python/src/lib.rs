@@ -63,6 +63,7 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reproduce::reproduce, m)?)?;
     m.add_function(wrap_pyfunction!(lists::startups, m)?)?;
     m.add_function(wrap_pyfunction!(lists::paths, m)?)?;
+    m.add_function(wrap_pyfunction!(lists::measures, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::query, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::winners, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::heatmap, m)?)?;

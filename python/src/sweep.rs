@@ -169,8 +169,8 @@ fn places(
     py.detach(|| map::map(&store, x, y, value, filters)).map_err(bad)
 }
 
-/// Which startup is first at each place of two axes, by the median of `value`: a row a place, with the
-/// second's median over the first's and the packets that the first loses in startup.
+/// Which startup is first at each place of two axes, by the median of `value`: a row a place, with how
+/// many times as good as the second the first is, and the packets that the first loses in startup.
 #[pyfunction]
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn winners(

@@ -88,7 +88,7 @@ def test_the_league_and_the_suite():
     names = rows["startup"]
     half = len(names) // 2
     assert names == ["standard"] * half + ["Standard"] * half and half > 3
-    for column in ["time_s", "oracle_s", "lost", "exit", "fairness", "others_delay_p99_s"]:
+    for column in ["time_s", "oracle_s", "lost_packets", "exit", "fairness", "others_delay_p99_s"]:
         assert rows[column][:half] == rows[column][half:], column
     with pytest.raises(RuntimeError, match="startup Broken.*nothing there"):
         slowstart.league([Broken], population=["beside-web"], runs=1)

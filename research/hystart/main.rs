@@ -112,8 +112,8 @@ fn main() -> Result<()> {
             let price = |margin, cost: &dyn Fn(&GameRow) -> Option<f64>| {
                 Price::of(pairs().map(|(r, b)| Some(cost(r)? - cost(b)?)), margin)
             };
-            let lost = price(LOSS_MARGIN, &|r| Some(r.startup_lost? as f64));
-            let queue = price(1.0, &|r| Some(r.queue_s? / r.base_rtt_s));
+            let lost = price(LOSS_MARGIN, &|r| Some(r.startup_lost_packets? as f64));
+            let queue = price(1.0, &|r| Some(r.startup_queue_delay_s? / r.base_rtt_s));
             let slower = Price::of(times.iter().map(|t| Some(*t)), 100.0 * MARGIN);
             let early =
                 rows.iter().filter(|r| r.by_rule && r.class == slowstart_study::record::Class::Early).count();

@@ -113,11 +113,11 @@ impl Column {
         let text = match unit {
             // A queue that some run does not show has no median to compare.
             Unit::Delay if runs < summary.rows.len() => "-".to_string(),
-            Unit::Percent => format!("{:.0} %", median.mid),
+            Unit::Percent | Unit::Share => format!("{:.0} %", median.mid * unit.factor()),
             _ if all_intervals => own(),
             Unit::Delay => delay(median.mid * unit.factor()),
             Unit::Bdp => two_digits(median.mid),
-            Unit::Seconds | Unit::Mbps | Unit::Packets => own(),
+            Unit::Seconds | Unit::Mbps | Unit::Packets | Unit::Ratio | Unit::Events => own(),
         };
         Cell { text, tone }
     }
@@ -133,8 +133,10 @@ impl Column {
             match measure.entry().unit {
                 Unit::Bdp => s.summary.typical(measure).map(|(m, _)| (m.mid, two_digits(m.mid))),
                 Unit::Delay => s.summary.of_all_runs(measure).map(|m| (m.mid, delay(m.mid * 1e3))),
-                Unit::Packets => s.summary.of_all_runs(measure).map(|m| (m.mid, number(m.mid))),
-                Unit::Seconds | Unit::Mbps | Unit::Percent => None,
+                Unit::Packets | Unit::Ratio | Unit::Events => {
+                    s.summary.of_all_runs(measure).map(|m| (m.mid, number(m.mid)))
+                }
+                Unit::Seconds | Unit::Mbps | Unit::Percent | Unit::Share => None,
             }
         };
         let mut all: Vec<(f64, String)> = versions.iter().filter_map(|s| of(s)).collect();

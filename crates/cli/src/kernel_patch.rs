@@ -200,7 +200,7 @@ fn line(name: &str, c: &Compared) -> String {
     let signed = |x: f64| if c.measure.slack < 1.0 { format!("{x:+.3}") } else { format!("{x:+.0}") };
     let d = &c.difference;
     let difference = format!("{} ({} to {})", signed(d.mid), signed(d.low), signed(d.high));
-    let (better, worse) = match c.measure.less_is_better {
+    let (better, worse) = match c.measure.less_is_better() {
         Some(true) => (c.less.to_string(), c.more.to_string()),
         Some(false) => (c.more.to_string(), c.less.to_string()),
         // Neither is better: more and less.

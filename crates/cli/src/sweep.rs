@@ -113,7 +113,7 @@ struct MapArgs {
     /// The axis of the lines
     #[arg(long)]
     y: String,
-    /// The column whose least median is best
+    /// The column whose median is compared: the least is first, or the greatest where more is better, as of goodput_bps
     #[arg(long, default_value = "completion_s")]
     value: String,
     /// Only rows that meet this; may be given several times
@@ -337,8 +337,8 @@ impl MapArgs {
         print_table(headers, ys.iter().map(line).collect())?;
         if !output::quiet() {
             let legend = format!(
-                "first startup, by the median of {}; the second's over it; packets that the first loses in startup. A tie: medians \
-                 within {} %. never: the number of runs without a value, which count as the slowest. ?: fewer than {FEWEST_PAIRS} runs, \
+                "first startup, by the median of {}; how many times as good as the second it is; packets that the first loses in startup. A tie: medians \
+                 within {} %. never: the number of runs without a value, which count as the worst. ?: fewer than {FEWEST_PAIRS} runs, \
                  which decide nothing. {RECONSTRUCTED}",
                 self.value,
                 number(100.0 * MARGIN)

@@ -166,7 +166,7 @@ mod live {
         let completion = value("short-1MB", "completion_s").expect("observed");
         assert!((0.3..1.0).contains(&completion), "{completion}");
         assert_eq!(value("short-1MB", "lost_packets"), Some(0.0));
-        let (lost, delay) = (value("harm-cubic", "others_lost"), value("harm-cubic", "others_delay_s"));
+        let (lost, delay) = (value("harm-cubic", "others_lost"), value("harm-cubic", "others_delay_p99_s"));
         assert!(
             lost.is_some_and(|n| n > 0.0) && delay.is_some_and(|s| (0.005..0.2).contains(&s)),
             "{entries:?}"
@@ -231,7 +231,7 @@ mod live {
         std::fs::write(dir.join("log"), log).expect("writable");
         let suite = "name = 'one-1'\nruns = 1\n[[scenario]]\nname = 'one'\nsection = '6.1'\nquestion = 'q'\nsource = 's'\n\
                      not_tested = 'n'\nstudy = { path = 'rate=50Mbit rtt=50ms queue=1bdp', size = '100kB' }\n\
-                     criteria = ['peak_flight_bdp <= 0.04']\n";
+                     criteria = ['peak_inflight_bdp <= 0.04']\n";
         std::fs::write(dir.join("suite.toml"), suite).expect("writable");
         let (dir, file) = (dir.to_str().expect("UTF-8"), dir.join("suite.toml"));
         // The server's log of a run is written during the run.

@@ -2,7 +2,7 @@
 
 use crate::game::GameRow;
 use crate::score::{self, Measure};
-use slowstart_study::measures::LOSS_MARGIN;
+use slowstart_study::measures::Margin;
 use slowstart_study::price::share;
 use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
 use slowstart_study::words::number;
@@ -128,15 +128,15 @@ impl Difference {
                 .then(|| format!("it never delivers 10 MB in {} in which the baseline does", cases(own))),
         );
         for (m, by, base) in &self.measures {
-            let least = match m {
-                Measure::Regret100kB | Measure::Regret1MB | Measure::Regret10MB => margin * base,
-                Measure::Lost | Measure::OthersLost => LOSS_MARGIN,
-                _ => continue,
+            let least = match m.entry().margin {
+                Margin::Relative => margin * base,
+                Margin::Fixed(margin) => margin,
+                Margin::RoundTrip | Margin::Unjudged => continue,
             };
             if by.low > 0.0 && by.mid >= least {
                 all.push(format!(
                     "{}: {} more (95 % interval {} to {}), where the baseline has {}",
-                    m.heading(),
+                    m.entry().heading,
                     number(by.mid),
                     number(by.low),
                     number(by.high),
@@ -204,7 +204,7 @@ fn difference(
             pairs.iter().filter(|(a, b)| never(b, a)).count(),
         ],
         broken: pairs.iter().filter(|(a, _)| a.broken.is_some()).count(),
-        measures: Measure::ALL.into_iter().filter_map(of).collect(),
+        measures: Measure::ALL.iter().copied().filter_map(of).collect(),
     })
 }
 

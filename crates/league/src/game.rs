@@ -72,12 +72,12 @@ pub struct GameRow {
     /// The window that it left with, in bandwidth-delay products.
     pub left_bdp: Option<f64>,
     /// Data packets dropped of those sent before the startup ended.
-    pub startup_lost: Option<u64>,
+    pub startup_lost_packets: Option<u64>,
     /// Data packets dropped in all.
-    pub lost: Option<u64>,
+    pub lost_packets: Option<u64>,
     /// The longest wait at the bottleneck of a packet sent before the startup ended, in seconds; null if the
     /// engine does not observe it.
-    pub queue_s: Option<f64>,
+    pub startup_queue_delay_s: Option<f64>,
     /// Effect on the flows that were there before.
     pub others: Option<Others>,
     /// Jain's index of what flows that started together had delivered when the run ended.
@@ -255,9 +255,9 @@ fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
         exit: m.exit.map(|e| e.reason.to_string()),
         by_rule: m.exit.is_some_and(|e| !e.by_congestion),
         left_bdp: m.exit.map(|e| e.after.0 as f64 / row.bdp_bytes.max(1) as f64),
-        startup_lost: row.startup_lost_packets,
-        lost: row.lost_packets,
-        queue_s: m.startup_queue_delay.map(Span::as_secs_f64),
+        startup_lost_packets: row.startup_lost_packets,
+        lost_packets: row.lost_packets,
+        startup_queue_delay_s: m.startup_queue_delay.map(Span::as_secs_f64),
         others: None,
         fairness: None,
         broken: m.broken.clone(),

@@ -323,7 +323,7 @@ mod tests {
             .collect();
         for r in &mut rows {
             match (r.startup.as_str(), r.case) {
-                ("lossy", 3) => r.startup_lost = Some(900),
+                ("lossy", 3) => r.startup_lost_packets = Some(900),
                 ("clean", 7) => r.time_s.values_mut().flatten().for_each(|t| *t *= 1.02),
                 ("hidden", _) => r.class = Class::None,
                 _ => {}

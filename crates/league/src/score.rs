@@ -1,82 +1,136 @@
 //! The measures of a startup over many cases, and their intervals.
 
 use crate::game::GameRow;
+use slowstart_study::measures::{LOSS_MARGIN, Margin, Unit};
 use slowstart_study::record::Class;
 use slowstart_study::stats::{self, Median};
 
-/// A measure of a case.
+/// A table of scores.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum Table {
+    /// Times.
+    Times,
+    /// Where it left, behind the shares of exits.
+    Exits,
+    /// Losses, delay, harm and fairness.
+    Costs,
+}
+
+/// What a column has of the values of all cases.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// The mean with its interval.
+    Mean,
+    /// The median.
+    Median,
+    /// The 95th percentile.
+    P95,
+}
+
+/// What the list says of a measure.
+#[derive(Copy, Clone, Debug)]
+pub struct Entry {
+    /// The name; one that the catalogue of runs has too ([`slowstart_study::measures`]) is the same quantity.
+    pub name: &'static str,
+    /// The heading of differences in it.
+    pub heading: &'static str,
+    /// The unit of values of rows; scores have them times its factor.
+    pub unit: Unit,
+    /// From which difference to an earlier league on it counts.
+    pub margin: Margin,
+    /// The table that has its columns.
+    pub table: Table,
+    /// The headings of these, and what they show.
+    pub columns: &'static [(&'static str, Statistic)],
+    /// The value of a case, if it has one.
+    pub of: fn(&GameRow) -> Option<f64>,
+}
+
+/// A measure for each entry.
+macro_rules! measures {
+    ($($(#[doc = $about:literal])+ $measure:ident { $($field:ident: $value:expr),+ $(,)? })+) => {
+        /// A measure of a case.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub enum Measure {
+            $($(#[doc = $about])+ $measure,)+
+        }
+
+        impl Measure {
+            /// All measures, in the order of tables.
+            pub const ALL: &[Self] = &[$(Self::$measure),+];
+        }
+
+        const ENTRIES: &[Entry] = &[$(Entry { $($field: $value),+ }),+];
+    };
+}
+
+measures! {
     /// Time to 100 kB over the oracle's.
-    Regret100kB,
+    Regret100kB {
+        name: "regret_100kb", heading: "100 kB", unit: Unit::Ratio, margin: Margin::Relative, table: Table::Times,
+        columns: &[("100 kB", Statistic::Mean)], of: |r| Some(r.regret(100_000)?.0),
+    }
     /// Time to 1 MB over the oracle's.
-    Regret1MB,
+    Regret1MB {
+        name: "regret_1mb", heading: "1 MB", unit: Unit::Ratio, margin: Margin::Relative, table: Table::Times,
+        columns: &[("1 MB", Statistic::Mean), ("p95", Statistic::P95)], of: |r| Some(r.regret(1_000_000)?.0),
+    }
     /// Time to 10 MB over the oracle's.
-    Regret10MB,
-    /// The window left with, in bandwidth-delay products.
-    Left,
+    Regret10MB {
+        name: "regret_10mb", heading: "10 MB", unit: Unit::Ratio, margin: Margin::Relative, table: Table::Times,
+        columns: &[("10 MB", Statistic::Mean), ("p95", Statistic::P95)], of: |r| Some(r.regret(10_000_000)?.0),
+    }
+    /// The window left with.
+    Left {
+        name: "left_bdp", heading: "left with, BDP", unit: Unit::Bdp, margin: Margin::Unjudged, table: Table::Exits,
+        columns: &[("left", Statistic::Median)], of: |r| r.left_bdp,
+    }
     /// Packets lost of those sent before the startup ended.
-    Lost,
-    /// The longest wait at the bottleneck in startup, milliseconds.
-    Queue,
+    Lost {
+        name: "startup_lost_packets", heading: "lost", unit: Unit::Packets, margin: Margin::Fixed(LOSS_MARGIN),
+        table: Table::Costs, columns: &[("lost", Statistic::Mean), ("p95", Statistic::P95)],
+        of: |r| r.startup_lost_packets.map(|n| n as f64),
+    }
+    /// The longest wait at the bottleneck in startup.
+    Queue {
+        name: "startup_queue_delay_s", heading: "queue, ms", unit: Unit::Delay, margin: Margin::Unjudged,
+        table: Table::Costs, columns: &[("queue, ms", Statistic::Mean)], of: |r| r.startup_queue_delay_s,
+    }
     /// Packets that flows that were there before lost.
-    OthersLost,
-    /// The share by which their goodput fell, per cent: the lowest second against the mean before.
-    OthersDip,
-    /// The 99th percentile of their delay above its least, milliseconds.
-    OthersDelay,
+    OthersLost {
+        name: "others_lost_packets", heading: "others lost", unit: Unit::Packets, margin: Margin::Fixed(LOSS_MARGIN),
+        table: Table::Costs, columns: &[("others lost", Statistic::Mean)],
+        of: |r| Some(r.others.as_ref()?.lost_packets as f64),
+    }
+    /// The share by which their goodput fell: the lowest second against the mean before.
+    OthersDip {
+        name: "others_goodput_dip", heading: "others' dip, %", unit: Unit::Share, margin: Margin::Unjudged,
+        table: Table::Costs, columns: &[("others' dip, %", Statistic::Mean)],
+        of: |r| r.others.as_ref()?.goodput_dip,
+    }
+    /// The 99th percentile of their delay above its least.
+    OthersDelay {
+        name: "others_delay_p99_s", heading: "others' p99, ms", unit: Unit::Delay, margin: Margin::Unjudged,
+        table: Table::Costs, columns: &[("others' p99, ms", Statistic::Mean)],
+        of: |r| r.others.as_ref()?.delay_p99_s,
+    }
     /// Jain's index of flows that started together.
-    Fairness,
+    Fairness {
+        name: "fairness", heading: "fairness", unit: Unit::Ratio, margin: Margin::Unjudged, table: Table::Costs,
+        columns: &[("fairness", Statistic::Mean)], of: |r| r.fairness,
+    }
 }
 
 impl Measure {
-    /// All measures, in the order of tables.
-    pub const ALL: [Self; 10] = [
-        Self::Regret100kB,
-        Self::Regret1MB,
-        Self::Regret10MB,
-        Self::Left,
-        Self::Lost,
-        Self::Queue,
-        Self::OthersLost,
-        Self::OthersDip,
-        Self::OthersDelay,
-        Self::Fairness,
-    ];
-
-    /// The heading of its column.
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::Regret100kB => "100 kB",
-            Self::Regret1MB => "1 MB",
-            Self::Regret10MB => "10 MB",
-            Self::Left => "left with, BDP",
-            Self::Lost => "lost",
-            Self::Queue => "queue, ms",
-            Self::OthersLost => "others lost",
-            Self::OthersDip => "others' dip, %",
-            Self::OthersDelay => "others' p99, ms",
-            Self::Fairness => "fairness",
-        }
+    /// What the list says of it.
+    pub const fn entry(self) -> &'static Entry {
+        &ENTRIES[self as usize]
     }
 
-    /// The value of a case, if it has one.
+    /// The value of a case, in the unit of scores, if it has one.
     pub fn of(self, row: &GameRow) -> Option<f64> {
-        let regret = |bytes| row.regret(bytes).map(|(r, _)| r);
-        let others = row.others.as_ref();
-        let value = match self {
-            Self::Regret100kB => regret(100_000),
-            Self::Regret1MB => regret(1_000_000),
-            Self::Regret10MB => regret(10_000_000),
-            Self::Left => row.left_bdp,
-            Self::Lost => row.startup_lost.map(|n| n as f64),
-            Self::Queue => row.queue_s.map(|s| s * 1e3),
-            Self::OthersLost => others.map(|o| o.lost_packets as f64),
-            Self::OthersDip => others.and_then(|o| o.goodput_dip).map(|d| d * 100.0),
-            Self::OthersDelay => others.and_then(|o| o.delay_p99_s).map(|d| d * 1e3),
-            Self::Fairness => row.fairness,
-        };
-        value.filter(|v| v.is_finite())
+        let e = self.entry();
+        (e.of)(row).map(|v| v * e.unit.factor()).filter(|v| v.is_finite())
     }
 }
 
@@ -126,7 +180,7 @@ pub struct Score {
     pub broken: bool,
     /// How often it left by each class.
     pub exits: Exits,
-    figures: [Option<Figure>; Measure::ALL.len()],
+    figures: Vec<Option<Figure>>,
 }
 
 impl Score {
@@ -143,7 +197,7 @@ impl Score {
             stalled: rows.iter().filter(|r| r.never(10_000_000)).count(),
             broken,
             exits: exits(rows),
-            figures: Measure::ALL.map(|m| of(m).filter(|_| !broken)),
+            figures: Measure::ALL.iter().map(|m| of(*m).filter(|_| !broken)).collect(),
         })
     }
 
@@ -209,6 +263,7 @@ pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use slowstart_study::measures;
 
     pub(crate) fn row(startup: &str, case: u32, seconds: f64, lost: u64) -> GameRow {
         GameRow {
@@ -234,9 +289,9 @@ pub(crate) mod tests {
             exit: Some("delay".into()),
             by_rule: true,
             left_bdp: Some(1.25),
-            startup_lost: Some(lost),
-            lost: Some(lost),
-            queue_s: Some(0.02),
+            startup_lost_packets: Some(lost),
+            lost_packets: Some(lost),
+            startup_queue_delay_s: Some(0.02),
             others: None,
             fairness: None,
             broken: None,
@@ -251,6 +306,13 @@ pub(crate) mod tests {
         assert_eq!(r.regret(100_000), None);
         let s = Score::of(&[&r]).expect("a row");
         assert_eq!((s.unfinished, s.figure(Measure::Regret100kB)), (1, None));
+    }
+
+    #[test]
+    fn a_measure_that_runs_have_too_has_their_unit() {
+        let shared = Measure::ALL.iter().filter_map(|m| Some((m, measures::Measure::named(m.entry().name)?)));
+        let found = shared.inspect(|(m, run)| assert_eq!(m.entry().unit, run.entry().unit, "{m:?}")).count();
+        assert_eq!(found, 4);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Scores and differences as tables of text, the same on a terminal and on the page.
 
 use crate::against::Difference;
-use crate::score::{Measure, Score};
+use crate::score::{Measure, Score, Statistic, Table};
 use slowstart_study::stats::Median;
 use slowstart_study::words::{marked, number};
 
@@ -51,13 +51,26 @@ pub(crate) fn percent(x: f64) -> String {
     if x == 0.0 || x >= 9.95 { format!("{x:.0}") } else { format!("{x:.1}") }
 }
 
-impl Score {
-    fn mean_text(&self, m: Measure) -> String {
-        self.figure(m).map_or(ABSENT.into(), |f| mean(f.mean))
-    }
+/// The columns of a table.
+fn columns(table: Table) -> impl Iterator<Item = (Measure, &'static str, Statistic)> {
+    let own = Measure::ALL.iter().copied().filter(move |m| m.entry().table == table);
+    own.flat_map(|m| m.entry().columns.iter().map(move |(heading, s)| (m, *heading, *s)))
+}
 
-    fn p95_text(&self, m: Measure) -> String {
-        self.figure(m).map_or(ABSENT.into(), |f| short(f.p95))
+fn headings(table: Table) -> impl Iterator<Item = &'static str> {
+    columns(table).map(|(_, heading, _)| heading)
+}
+
+impl Score {
+    fn cells(&self, table: Table) -> impl Iterator<Item = String> {
+        columns(table).map(|(m, _, statistic)| {
+            let Some(f) = self.figure(m) else { return ABSENT.into() };
+            match statistic {
+                Statistic::Mean => mean(f.mean),
+                Statistic::Median => short(f.median),
+                Statistic::P95 => short(f.p95),
+            }
+        })
     }
 }
 
@@ -78,39 +91,25 @@ fn name(s: &Score) -> String {
 pub fn speed(scores: &[Score]) -> Sheet {
     let line = |s: &Score| {
         let e = &s.exits;
-        vec![
-            name(s),
-            s.mean_text(Measure::Regret100kB),
-            s.mean_text(Measure::Regret1MB),
-            s.p95_text(Measure::Regret1MB),
-            s.mean_text(Measure::Regret10MB),
-            s.p95_text(Measure::Regret10MB),
+        let exits = [
             percent(e.early_by_rule),
             percent(e.early_by_loss),
             percent(e.full),
             e.full_of_deep.map_or(ABSENT.into(), percent),
             percent(e.late),
             percent(e.none),
-            s.figure(Measure::Left).map_or(ABSENT.into(), |f| short(f.median)),
-        ]
+        ];
+        [name(s)].into_iter().chain(s.cells(Table::Times)).chain(exits).chain(s.cells(Table::Exits)).collect()
     };
+    let exits = ["early", "early loss", "full", "deep", "late", "none"];
     Sheet {
         title: "Time over the oracle's, and where it left (% of cases)",
-        headers: vec![
-            "startup",
-            "100 kB",
-            "1 MB",
-            "p95",
-            "10 MB",
-            "p95",
-            "early",
-            "early loss",
-            "full",
-            "deep",
-            "late",
-            "none",
-            "left",
-        ],
+        headers: ["startup"]
+            .into_iter()
+            .chain(headings(Table::Times))
+            .chain(exits)
+            .chain(headings(Table::Exits))
+            .collect(),
         lines: in_order(scores).into_iter().map(line).collect(),
     }
 }
@@ -118,50 +117,19 @@ pub fn speed(scores: &[Score]) -> Sheet {
 /// The table of losses, delay, harm and fairness.
 pub fn harm(scores: &[Score]) -> Sheet {
     let line = |s: &Score| {
-        vec![
-            name(s),
-            s.cases.to_string(),
-            s.unfinished.to_string(),
-            s.mean_text(Measure::Lost),
-            s.p95_text(Measure::Lost),
-            s.mean_text(Measure::Queue),
-            s.mean_text(Measure::OthersLost),
-            s.mean_text(Measure::OthersDip),
-            s.mean_text(Measure::OthersDelay),
-            s.mean_text(Measure::Fairness),
-        ]
+        let counts = [name(s), s.cases.to_string(), s.unfinished.to_string()];
+        counts.into_iter().chain(s.cells(Table::Costs)).collect()
     };
     Sheet {
         title: "Packets lost, delay, and what it does to others",
-        headers: vec![
-            "startup",
-            "cases",
-            "unfinished",
-            "lost",
-            "p95",
-            "queue, ms",
-            "others lost",
-            "others' dip, %",
-            "others' p99, ms",
-            "fairness",
-        ],
+        headers: ["startup", "cases", "unfinished"].into_iter().chain(headings(Table::Costs)).collect(),
         lines: in_order(scores).into_iter().map(line).collect(),
     }
 }
 
 /// The table of differences to a baseline. A difference whose interval contains 0 is in parentheses.
 pub fn differences(all: &[Difference]) -> Sheet {
-    let shown = [
-        Measure::Regret100kB,
-        Measure::Regret1MB,
-        Measure::Regret10MB,
-        Measure::Lost,
-        Measure::Queue,
-        Measure::OthersLost,
-        Measure::OthersDip,
-        Measure::OthersDelay,
-        Measure::Fairness,
-    ];
+    let shown = || Measure::ALL.iter().copied().filter(|m| m.entry().table != Table::Exits);
     let cell = |d: &Difference, m: Measure| {
         d.measures.iter().find(|x| x.0 == m).map_or(ABSENT.to_string(), |(_, diff, _)| {
             let text = format!("{}{}", if diff.mid > 0.0 { "+" } else { "" }, short(diff.mid));
@@ -174,11 +142,11 @@ pub fn differences(all: &[Difference]) -> Sheet {
             d.population.clone().unwrap_or_else(|| "all".into()),
             d.cases.to_string(),
         ];
-        cells.extend(shown.map(|m| cell(d, m)));
+        cells.extend(shown().map(|m| cell(d, m)));
         cells
     };
     let mut headers = vec!["difference", "population", "cases"];
-    headers.extend(shown.map(Measure::heading));
+    headers.extend(shown().map(|m| m.entry().heading));
     Sheet {
         title: "Differences to the baseline, case by case (means; in parentheses: the 95 % interval contains 0)",
         headers,

@@ -7,6 +7,7 @@ use crate::population::{Case, Load, Population};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::engines::{Engine, EngineError, Part, Watched};
+use slowstart_study::measures::{self, Better};
 use slowstart_study::record::{Row, Sample};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Study, StudyText};
@@ -126,67 +127,63 @@ pub struct Measure {
     pub name: &'static str,
     /// Differences up to this are none.
     pub slack: f64,
-    /// True if less is better; `None` if neither is.
-    pub less_is_better: Option<bool>,
+    /// What the catalogue has of it, or what it follows from.
+    pub source: Source,
+}
+
+/// Where a figure comes from.
+#[derive(Copy, Clone, Debug)]
+pub enum Source {
+    /// The catalogue of measures.
+    Catalogue(measures::Measure),
+    /// The row alone: neither more nor less of it is better.
+    Row(fn(&Row) -> Option<f64>),
+}
+
+impl Measure {
+    const fn new(name: &'static str, slack: f64, source: Source) -> Self {
+        Self { name, slack, source }
+    }
+
     /// Its value; `None` where a run has none.
-    pub of: fn(&Row) -> Option<f64>,
+    pub fn of(&self, row: &Row) -> Option<f64> {
+        match self.source {
+            Source::Catalogue(m) => m.of(row),
+            Source::Row(of) => of(row),
+        }
+    }
+
+    /// True if less is better; `None` if neither is.
+    pub fn less_is_better(&self) -> Option<bool> {
+        let Source::Catalogue(m) = self.source else { return None };
+        match m.entry().better {
+            Better::Less => Some(true),
+            Better::More => Some(false),
+            Better::Neither => None,
+        }
+    }
 }
 
 /// The time of the whole transfer.
 pub const ALL_RECEIVED: Measure =
-    Measure { name: "all received (s)", slack: 0.001, less_is_better: Some(true), of: |r| r.completion_s };
+    Measure::new("all received (s)", 0.001, Source::Catalogue(measures::Measure::Completion));
 
 /// The figures that are compared, in the order of tables. A packet and a millisecond are no difference.
 pub const MEASURES: [Measure; 9] = [
-    Measure {
-        name: "100 kB received (s)",
-        slack: 0.001,
-        less_is_better: Some(true),
-        of: |r| time_to(r, "100000"),
-    },
-    Measure {
-        name: "1 MB received (s)",
-        slack: 0.001,
-        less_is_better: Some(true),
-        of: |r| time_to(r, "1000000"),
-    },
+    Measure::new("100 kB received (s)", 0.001, Source::Catalogue(measures::Measure::Time100kB)),
+    Measure::new("1 MB received (s)", 0.001, Source::Catalogue(measures::Measure::Time1MB)),
     ALL_RECEIVED,
-    Measure {
-        name: "slow start ended (s)",
-        slack: 0.001,
-        less_is_better: None,
-        of: |r| Some(r.exit.as_ref()?.time_s),
-    },
-    Measure {
-        name: "window then (packets)",
-        slack: 1.0,
-        less_is_better: None,
-        of: |r| Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / (r.iw_bytes? as f64 / 10.0)),
-    },
-    Measure { name: "first loss known (s)", slack: 0.001, less_is_better: None, of: |r| r.first_loss_time_s },
-    Measure {
-        name: "packets lost in slow start",
-        slack: 1.0,
-        less_is_better: Some(true),
-        of: |r| r.startup_lost_packets.map(|n| n as f64),
-    },
-    Measure {
-        name: "packets lost",
-        slack: 1.0,
-        less_is_better: Some(true),
-        of: |r| r.lost_packets.map(|n| n as f64),
-    },
-    Measure {
-        name: "longest wait in the queue (s)",
-        slack: 0.001,
-        less_is_better: Some(true),
-        of: |r| r.peak_queue_delay_s,
-    },
+    Measure::new("slow start ended (s)", 0.001, Source::Catalogue(measures::Measure::ExitTime)),
+    Measure::new(
+        "window then (packets)",
+        1.0,
+        Source::Row(|r| Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / (r.iw_bytes? as f64 / 10.0))),
+    ),
+    Measure::new("first loss known (s)", 0.001, Source::Row(|r| r.first_loss_time_s)),
+    Measure::new("packets lost in slow start", 1.0, Source::Catalogue(measures::Measure::StartupLost)),
+    Measure::new("packets lost", 1.0, Source::Catalogue(measures::Measure::Lost)),
+    Measure::new("longest wait in the queue (s)", 0.001, Source::Catalogue(measures::Measure::QueueDelay)),
 ];
-
-fn time_to(r: &Row, bytes: &str) -> Option<f64> {
-    *r.time_to_bytes_s.get(bytes)?
-}
 
 /// A figure over all twins.
 #[derive(Clone, Debug)]
@@ -210,7 +207,7 @@ pub struct Compared {
 /// Compares a figure; `None` if no twin has it in both runs.
 pub fn compared(twins: &[Twin], measure: Measure) -> Option<Compared> {
     let values: Vec<[Option<f64>; 2]> =
-        twins.iter().map(|t| [0, 1].map(|i| (measure.of)(&t.rows[i]))).collect();
+        twins.iter().map(|t| [0, 1].map(|i| measure.of(&t.rows[i]))).collect();
     let both: Vec<(f64, f64)> = values.iter().filter_map(|[a, b]| a.zip(*b)).collect();
     let one_has = values.iter().filter(|[a, b]| a.is_some() != b.is_some()).count();
     let differences: Vec<f64> = both.iter().map(|(a, b)| b - a).collect();
@@ -248,7 +245,7 @@ pub fn reasons(twins: &[Twin]) -> BTreeMap<(String, String), usize> {
 
 /// True if all figures are the same within their slack, and slow start ended for the same reason.
 pub fn agree(t: &Twin) -> bool {
-    let same = |m: &Measure| match ((m.of)(&t.rows[0]), (m.of)(&t.rows[1])) {
+    let same = |m: &Measure| match (m.of(&t.rows[0]), m.of(&t.rows[1])) {
         (Some(a), Some(b)) => (a - b).abs() <= m.slack * (1.0 + 1e-9),
         (a, b) => a.is_none() && b.is_none(),
     };

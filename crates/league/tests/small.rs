@@ -89,7 +89,7 @@ fn each_population_measures_what_it_is_for() {
         let dip = row.others.as_ref().is_some_and(|o| o.goodput_dip.is_some());
         assert_eq!(dip, beside && row.population != "beside-web", "{}", row.population);
         assert_eq!(row.fairness.is_some(), row.population == "starters");
-        assert!(row.queue_s > Some(0.0) && row.bdp_bytes > 0, "{}", row.population);
+        assert!(row.startup_queue_delay_s > Some(0.0) && row.bdp_bytes > 0, "{}", row.population);
         // Standard slow start has no rule.
         assert!(row.startup != "standard" || row.class != Class::LinkFull);
     }

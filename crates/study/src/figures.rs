@@ -2,15 +2,14 @@
 
 use crate::columns::{Column, Kind};
 use crate::decision::{Change, Decision};
-use crate::measures::{Measure, Shown, Source};
+use crate::measures::{Measure, Shown};
 use crate::stats::{FEWEST_PAIRS, Median};
 use crate::summary::Summary;
 use serde::Serialize;
 
 /// The measures of rows that are judged.
 fn figures() -> impl Iterator<Item = Measure> {
-    let is_figure = |m: &Measure| m.is_judged() && !matches!(m.entry().source, Source::Beside);
-    Measure::ALL.iter().copied().filter(is_figure)
+    Measure::of_rows().filter(|m| m.is_judged())
 }
 
 /// True if a table of `shown` has a value of a measure that says something of its own.
@@ -21,6 +20,7 @@ pub fn tells(d: &Decision, shown: &[&Summary], measure: Measure) -> bool {
         m if d.by == Measure::ObjectMedian && m.is_time() && !m.is_of_objects() => false,
         Measure::Completion if d.by == Measure::Time10MB && is_10mb() => false,
         m if m.entry().shown == Shown::Deciding => d.by == m,
+        m if m.entry().shown == Shown::Named => false,
         m => shown.iter().any(|s| d.typical(s, m).is_some()),
     }
 }

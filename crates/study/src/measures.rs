@@ -1,8 +1,8 @@
 //! The catalogue of measures: each figure of a run, what it is called, in which unit, which way is better, from which
 //! difference on it counts, and how it follows from a row.
 //!
-//! Tables, pages, decisions and intervals have their figures from here, so that a new column of `compare` is one entry.
-//! One name is one quantity.
+//! Tables, pages, decisions, intervals, the suite's criteria, the league's scores and Python's figures have their measures
+//! from here, so that a new one is one entry. One name is one quantity.
 
 use crate::record::{Objects, Row};
 
@@ -26,6 +26,12 @@ pub enum Unit {
     Mbps,
     /// Percent; differences are points.
     Percent,
+    /// A share, which is shown in percent.
+    Share,
+    /// A ratio of two values of one unit.
+    Ratio,
+    /// A number of events, which the name counts.
+    Events,
 }
 
 impl Unit {
@@ -37,6 +43,9 @@ impl Unit {
             Self::Packets => "packets",
             Self::Mbps => "Mbit/s",
             Self::Percent => "percent",
+            Self::Share => "share",
+            Self::Ratio => "ratio",
+            Self::Events => "events",
         }
     }
 
@@ -44,6 +53,7 @@ impl Unit {
     pub const fn factor(self) -> f64 {
         match self {
             Self::Delay => 1e3,
+            Self::Share => 100.0,
             _ => 1.0,
         }
     }
@@ -54,8 +64,8 @@ impl Unit {
             Self::Seconds => "s",
             Self::Delay => "ms",
             Self::Mbps => "Mbit/s",
-            Self::Percent => "%",
-            Self::Bdp | Self::Packets => "",
+            Self::Percent | Self::Share => "%",
+            Self::Bdp | Self::Packets | Self::Ratio | Self::Events => "",
         }
     }
 }
@@ -80,7 +90,7 @@ pub enum Margin {
     Fixed(f64),
     /// A least round trip: what a queue may add before it doubles the response time.
     RoundTrip,
-    /// None: differences are not judged.
+    /// None: a comparison does not judge it. A criterion of a suite has a limit of its own.
     Unjudged,
 }
 
@@ -104,6 +114,8 @@ pub enum Shown {
     Deciding,
     /// On pages, and in the terminal's table with `--wide`.
     Wide,
+    /// Where `--columns` names it.
+    Named,
 }
 
 /// What the catalogue says of a measure.
@@ -156,6 +168,10 @@ fn count(n: Option<u64>) -> Option<f64> {
     n.map(|n| n as f64)
 }
 
+fn bdps(bytes: u64, row: &Row) -> f64 {
+    bytes as f64 / row.bdp_bytes as f64
+}
+
 fn time_to(row: &Row, bytes: &str) -> Option<f64> {
     *row.time_to_bytes_s.get(bytes)?
 }
@@ -185,6 +201,12 @@ measures! {
         unit: Unit::Seconds, better: Better::Less, margin: Margin::Relative, shown: Shown::Usual,
         source: Source::Row(|r| time_to(r, "1000000")),
     }
+    /// when the receiver had 100 kB, in seconds
+    Time100kB {
+        name: "time_to_100kb_s", label: "time to 100 kB", word: "100kb", heading: "100 kB", title: ["100 kB", ""],
+        unit: Unit::Seconds, better: Better::Less, margin: Margin::Relative, shown: Shown::Named,
+        source: Source::Row(|r| time_to(r, "100000")),
+    }
     /// when the receiver had everything, in seconds; a transfer that never completes is later than any other
     Completion {
         name: "completion_s", label: "time to completion", word: "all", heading: "all", title: ["all", ""],
@@ -207,13 +229,31 @@ measures! {
     ExitWindow {
         name: "exit_window_bdp", label: "window at the exit", word: "cwnd", heading: "BDP", title: ["window", "BDP"],
         unit: Unit::Bdp, better: Better::Neither, margin: Margin::Unjudged, shown: Shown::Usual,
-        source: Source::Row(|r| Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / r.bdp_bytes as f64)),
+        source: Source::Row(|r| Some(bdps(r.exit.as_ref()?.detected_cwnd_bytes, r))),
     }
     /// of the lost packets, those sent before the startup ended
     StartupLost {
         name: "startup_lost_packets", label: "packets lost in startup", word: "lost", heading: "lost",
         title: ["lost", "packets"], unit: Unit::Packets, better: Better::Less, margin: Margin::Fixed(LOSS_MARGIN),
         shown: Shown::Usual, source: Source::Row(|r| count(r.startup_lost_packets)),
+    }
+    /// data packets that the network dropped
+    Lost {
+        name: "lost_packets", label: "packets lost", word: "dropped", heading: "dropped",
+        title: ["dropped", "packets"], unit: Unit::Packets, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| count(r.lost_packets)),
+    }
+    /// timeouts of the retransmission timer
+    Timeouts {
+        name: "timeouts", label: "retransmission timeouts", word: "timeouts", heading: "timeouts",
+        title: ["timeouts", ""], unit: Unit::Events, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| count(r.timeouts)),
+    }
+    /// the most bytes in flight, in bandwidth-delay products
+    PeakInflight {
+        name: "peak_inflight_bdp", label: "most in flight", word: "inflight", heading: "in flight",
+        title: ["most in flight", "BDP"], unit: Unit::Bdp, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| Some(bdps(r.peak_inflight_bytes?, r))),
     }
     /// the longest wait at the bottleneck, in seconds
     QueueDelay {
@@ -226,6 +266,24 @@ measures! {
         name: "got_percent", label: "goodput of a CUBIC flow beside it", word: "harm", heading: "CUBIC",
         title: ["a CUBIC flow got", ""], unit: Unit::Percent, better: Better::More, margin: Margin::Fixed(HARM_MARGIN),
         shown: Shown::Usual, source: Source::Beside,
+    }
+    /// packets that the other flows lost
+    OthersLost {
+        name: "others_lost_packets", label: "packets that others lost", word: "others-lost", heading: "others lost",
+        title: ["others lost", "packets"], unit: Unit::Packets, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| Some(r.others.as_ref()?.lost_packets as f64)),
+    }
+    /// how far the goodput of the other flows fell, as a share
+    OthersDip {
+        name: "others_goodput_dip", label: "dip of others' goodput", word: "others-dip", heading: "others' dip",
+        title: ["others' dip", ""], unit: Unit::Share, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| r.others.as_ref()?.goodput_dip),
+    }
+    /// the 99th percentile of the other flows' queueing delay, in seconds
+    OthersDelay {
+        name: "others_delay_p99_s", label: "99th percentile of others' delay", word: "others-p99", heading: "others' p99",
+        title: ["others' delay", "99th percentile"], unit: Unit::Delay, better: Better::Less, margin: Margin::Unjudged,
+        shown: Shown::Named, source: Source::Row(|r| r.others.as_ref()?.delay_p99_s),
     }
 }
 
@@ -243,6 +301,16 @@ impl Measure {
     /// The measure of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|m| m.name() == name)
+    }
+
+    /// The measure that a column of rows has the values of, in its unit or another one: goodput of `goodput_bps`.
+    pub fn of_column(column: &str) -> Option<Self> {
+        let quantity = |name: &str| {
+            let units = ["_s", "_bdp", "_bytes", "_mbps", "_bps", "_packets", "_percent"];
+            units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name).to_string()
+        };
+        Self::named(column)
+            .or_else(|| Self::ALL.iter().copied().find(|m| quantity(m.name()) == quantity(column)))
     }
 
     /// The value of a run, if it has one.
@@ -264,6 +332,11 @@ impl Measure {
             }
             _ => (self.of(a), self.of(b)),
         }
+    }
+
+    /// The measures that follow from a row alone.
+    pub fn of_rows() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|m| !matches!(m.entry().source, Source::Beside))
     }
 
     /// True if it is of the objects that an application asked for.
@@ -306,7 +379,7 @@ impl Measure {
 mod tests {
     use super::*;
     use crate::columns::{Cell, columns};
-    use crate::record::ROW_SCHEMA;
+    use crate::record::{Others, ROW_SCHEMA};
     use crate::sample::rows;
     use std::collections::BTreeSet;
 
@@ -338,17 +411,21 @@ mod tests {
             let e = m.entry();
             assert_eq!(Measure::named(e.name), Some(*m));
             assert!(!e.about.is_empty() && !e.about.ends_with('.') && !e.heading.is_empty(), "{}", e.name);
-            // A name ends with its unit.
+            // A name ends with its unit; those of shares and counts of events have none.
             let end = match e.unit {
                 Unit::Seconds | Unit::Delay => "_s",
                 Unit::Bdp => "_bdp",
                 Unit::Packets => "_packets",
                 Unit::Mbps => "_mbps",
                 Unit::Percent => "_percent",
+                Unit::Share | Unit::Ratio | Unit::Events => "",
             };
             assert!(e.name.ends_with(end), "{}", e.name);
-            // What is judged has a direction, and nothing else.
-            assert_eq!(m.is_judged(), e.better != Better::Neither, "{}", e.name);
+            assert!(
+                !m.is_judged() || e.better != Better::Neither,
+                "{}: judged, and neither way is better",
+                e.name
+            );
         }
         assert_eq!(Measure::named("losses"), None);
     }
@@ -365,6 +442,7 @@ mod tests {
     #[test]
     fn a_measure_with_the_name_of_a_column_is_that_column() {
         let mut row = rows("a", &[7.0]).remove(0);
+        row.others = Some(Others::new(3, &[8.0, 8.0], &[6.0, 2.0], Some(0.02)));
         row.objects = Some(Objects::new(vec![Some(0.5), Some(1.5), Some(0.25)]));
         let json = serde_json::to_value(&row).expect("plain data");
         let mut found = 0;
@@ -378,6 +456,6 @@ mod tests {
             assert!(value.is_some() && m.of(&row) == value, "{}", column.name);
             found += 1;
         }
-        assert_eq!(found, 6);
+        assert_eq!(found, 11);
     }
 }

@@ -5,9 +5,9 @@
 //! percent of the value before. A value that a run had before and lacks now is worse than any.
 
 use crate::judge::{Verdict, judge};
-use crate::measure::Measure;
 use crate::run::{Entry, Report};
 use crate::scenario::Criterion;
+use slowstart_study::measures::Measure;
 use slowstart_study::stats::{self, FEWEST_PAIRS};
 
 /// The least change that counts, as a share of the value before.

@@ -1,12 +1,13 @@
 //! Runs a suite and collects the verdicts.
 
 use crate::judge::{Verdict, judge};
-use crate::measure::{Measure, Observed};
+use crate::measure::Observed;
 use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::{Engine, EngineError, Watched, run_jobs};
 use slowstart_study::measured::{BROKEN, INVALID, commit};
+use slowstart_study::measures::Measure;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
@@ -330,7 +331,7 @@ pub trait Stack {
 }
 
 /// What a link does not show of a transfer.
-const INSIDE: [Measure; 3] = [Measure::StartupLost, Measure::Timeouts, Measure::PeakFlight];
+const INSIDE: [Measure; 3] = [Measure::StartupLost, Measure::Timeouts, Measure::PeakInflight];
 
 /// Runs the suite with a whole stack, the one name in `settings.startups`, and the references in the same
 /// way, run by run.

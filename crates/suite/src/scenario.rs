@@ -1,9 +1,9 @@
 //! What a suite file says: scenarios, each with a study and criteria.
 
-use crate::measure::Measure;
 use hmac_sha256::Hash as Sha256;
 use serde::Deserialize;
 use slowstart_study::engines::{Engine, EngineError};
+use slowstart_study::measures::Measure;
 use slowstart_study::scenario::StudyText;
 use slowstart_study::simulator::Simulator;
 use std::collections::BTreeSet;
@@ -198,7 +198,7 @@ impl Criterion {
     pub fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (&[name, sign], rest) = words.split_first_chunk::<2>()?;
-        let measure = Measure::named(name)?;
+        let measure = Measure::of_rows().find(|m| m.name() == name)?;
         let at_least = match sign {
             "<=" => false,
             ">=" => true,
@@ -263,7 +263,7 @@ impl Suite {
             }
             let criteria = s.criteria.iter().map(|c| {
                 Criterion::parse(c).ok_or_else(|| {
-                    let known = Measure::ALL.map(Measure::name);
+                    let known: Vec<&str> = Measure::of_rows().map(Measure::name).collect();
                     let expected = format!(
                         "a criterion such as \"lost_packets <= 1 standard + 10\" or \"timeouts <= 0\", with one of {}",
                         known.join(", ")

@@ -2,11 +2,12 @@
 
 use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
 use slowstart_study::measured::INVALID;
+use slowstart_study::measures::Measure;
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
-use slowstart_suite::measure::{Measure, Observed};
+use slowstart_suite::measure::Observed;
 use slowstart_suite::run::{LeftOut, Settings, Stack, run, run_stack};
 use slowstart_suite::scenario::{Reference, Scenario, Suite};
 use slowstart_suite::{Report, baseline, report};

@@ -6,6 +6,7 @@ use arrow_schema::Schema;
 use hmac_sha256::Hash as Sha256;
 use slowstart_study::columns::{Cell, Column, Kind};
 use slowstart_study::decision::paired;
+use slowstart_study::measures::Measure;
 use slowstart_study::record::Param;
 use slowstart_study::summary::label_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,13 +102,16 @@ impl Baseline {
 
 /// True if a column is a time that a run without a value never got to.
 fn is_time(column: &str) -> bool {
-    matches!(column, "completion_s" | "objects_median_s" | "objects_p95_s")
-        || column.starts_with("time_to_bytes_s")
+    Measure::of_column(column).is_some_and(Measure::is_time) || column.starts_with("time_to_bytes_s")
 }
 
-/// True if differences of a column are in percent: those of times, rates and bytes.
+/// True if differences of a column are in percent: those of measures whose margin is a share, and of other times, rates
+/// and bytes.
 fn is_relative(column: &str) -> bool {
-    column.ends_with("_s") || column.ends_with("_bps") || column.ends_with("_bytes") || is_time(column)
+    match Measure::of_column(column) {
+        Some(m) if m.is_judged() => m.is_relative(),
+        _ => ["_s", "_bps", "_bytes"].iter().any(|unit| column.ends_with(unit)) || is_time(column),
+    }
 }
 
 /// The columns of a difference in a column of rows.

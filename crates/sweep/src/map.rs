@@ -1,10 +1,12 @@
-//! Maps: which startup is first where, by how much, and what it loses. `page` draws them.
+//! Maps: which startup is first where, by how much, and what it loses. `page` draws them. First is who has the least
+//! median, or the greatest of a measure of which more is better, such as goodput.
 
 pub use crate::page::{html, stalled};
 use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
 use slowstart_study::columns::Cell;
 use slowstart_study::decision::MARGIN;
+use slowstart_study::measures::Measure;
 use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{self, marked};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,14 +41,16 @@ pub struct Place {
     pub x: Cell,
     /// The value on the second axis.
     pub y: Cell,
-    /// The startups at the place all of whose runs have a value, the least median first.
+    /// The startups at the place all of whose runs have a value, the best median first.
     pub contenders: Vec<Contender>,
+    /// True if the greatest is best.
+    pub more_is_better: bool,
     /// Those that have none in some run.
     pub stalled: Vec<Stalled>,
 }
 
 impl Place {
-    /// The startup with the least median; `None` if each stalls in some run.
+    /// The startup with the best median; `None` if each stalls in some run.
     pub fn first(&self) -> Option<&Contender> {
         self.contenders.first()
     }
@@ -56,19 +60,27 @@ impl Place {
         self.contenders.iter().all(|c| c.runs >= FEWEST_PAIRS)
     }
 
-    /// The startups whose median is within the margin of the least, by which nothing tells them apart: one,
-    /// or a tie.
+    /// The startups whose median is within the margin of the best, which is no difference: one, or a tie.
     pub fn tied(&self) -> &[Contender] {
-        let least = self.first().map_or(0.0, |f| f.value);
-        let within = |c: &Contender| c.value <= least * (1.0 + MARGIN);
-        &self.contenders
-            [..self.contenders.iter().take_while(|c| within(c)).count().max(1).min(self.contenders.len())]
+        let Some(best) = self.first().map(|f| f.value) else { return &[] };
+        let within = |c: &Contender| {
+            let (less, more) = if self.more_is_better { (best, c.value) } else { (c.value, best) };
+            less <= more * (1.0 + MARGIN)
+        };
+        &self.contenders[..self.contenders.iter().take_while(|c| within(c)).count().max(1)]
     }
 
-    /// The second startup's median over that of the first; `None` if there is no second.
+    /// How many times as good as the second the first is: the ratio of their medians, 1 or more; `None` if there is no
+    /// second.
     pub fn over(&self) -> Option<f64> {
-        Some(self.contenders.get(1)?.value / self.first()?.value)
+        let (first, second) = (self.first()?.value, self.contenders.get(1)?.value);
+        Some(if self.more_is_better { first / second } else { second / first })
     }
+}
+
+/// True if the greatest value of a column of rows is best; of a column that is no measure the least is.
+pub(crate) fn more_is_better(column: &str) -> bool {
+    Measure::of_column(column).is_some_and(Measure::more_is_better)
 }
 
 /// The startups at each place of two axes by their median of `value` (`completion_s`). Startups in
@@ -97,6 +109,7 @@ pub fn map(
     for row in &answer.rows {
         variants.entry(row[2].text()).or_default().insert(row[3].text());
     }
+    let more_is_better = more_is_better(value);
     let mut places: Vec<Place> = Vec::new();
     for row in answer.rows {
         let [
@@ -122,7 +135,8 @@ pub fn map(
         let marked = marked(&startup);
         let name = if variants[&startup].len() > 1 { format!("{marked} {}", params.text()) } else { marked };
         if places.last().is_none_or(|p| p.x != *x || p.y != *y) {
-            places.push(Place { x: x.clone(), y: y.clone(), contenders: Vec::new(), stalled: Vec::new() });
+            let (x, y) = (x.clone(), y.clone());
+            places.push(Place { x, y, contenders: Vec::new(), more_is_better, stalled: Vec::new() });
         }
         let place = places.last_mut().expect("one was added");
         let (runs, missing) = (*runs as usize, *missing as usize);
@@ -135,7 +149,11 @@ pub fn map(
         }
     }
     for place in &mut places {
-        place.contenders.sort_by(|a, b| a.value.total_cmp(&b.value).then_with(|| a.name.cmp(&b.name)));
+        place.contenders.sort_by(|a, b| {
+            let by_value = a.value.total_cmp(&b.value);
+            let by_value = if more_is_better { by_value.reverse() } else { by_value };
+            by_value.then_with(|| a.name.cmp(&b.name))
+        });
     }
     Ok(places)
 }
@@ -161,4 +179,34 @@ pub fn axes(places: &[Place]) -> (Vec<Cell>, Vec<Cell>) {
         all
     };
     (values(|p| &p.x), values(|p| &p.y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(more_is_better: bool, values: &[f64]) -> Place {
+        let of = |(i, value): (usize, &f64)| Contender {
+            name: i.to_string(),
+            value: *value,
+            lost: None,
+            runs: FEWEST_PAIRS,
+        };
+        let contenders = values.iter().enumerate().map(of).collect();
+        Place { x: Cell::Null, y: Cell::Null, contenders, more_is_better, stalled: Vec::new() }
+    }
+
+    #[test]
+    fn the_greatest_goodput_is_best_and_the_least_time() {
+        assert!(more_is_better("goodput_bps") && more_is_better("goodput_mbps"));
+        for column in ["completion_s", "startup_lost_packets", "peak_queue_delay_s", "axis_rate", "bdp_bytes"]
+        {
+            assert!(!more_is_better(column), "{column}");
+        }
+        let of = |p: Place| (p.over().map(|o| (o * 100.0).round()), p.tied().len());
+        assert_eq!(of(place(false, &[1.0, 1.02, 1.5])), (Some(102.0), 2));
+        assert_eq!(of(place(true, &[1.5, 1.0])), (Some(150.0), 1));
+        assert_eq!(of(place(true, &[1.02, 1.0, 0.5])), (Some(102.0), 2));
+        assert_eq!((of(place(true, &[])), of(place(false, &[0.0]))), ((None, 0), (None, 1)));
+    }
 }

@@ -1,6 +1,6 @@
 //! A map as a page: a heat map, which a script lets a reader question, and a table of its places.
 
-use crate::map::{Contender, Place, Stalled, axes, heading};
+use crate::map::{Contender, Place, Stalled, axes, heading, more_is_better};
 use maud::{Markup, html};
 use serde::Serialize;
 use slowstart_report::look::{COLOURS, looks};
@@ -16,6 +16,8 @@ struct Data<'a> {
     kind: &'static str,
     /// The column that was compared.
     value: &'a str,
+    /// True if its greatest value is best.
+    more_is_better: bool,
     /// The names of the axes.
     x: &'a str,
     y: &'a str,
@@ -55,7 +57,7 @@ fn lost(c: &Contender) -> String {
     c.lost.map_or("?".to_string(), number)
 }
 
-/// How strong a colour is, in per cent: the most where the second needs half as long again, or where there is
+/// How strong a colour is, in per cent: the most where the first is half as good again, or where there is
 /// no second.
 fn strength(over: Option<f64>) -> u32 {
     let share = over.map_or(1.0, |o| ((o - 1.0) * 2.0).clamp(0.0, 1.0));
@@ -122,6 +124,7 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
     let data = Data {
         kind: "map",
         value,
+        more_is_better: more_is_better(value),
         x,
         y,
         xs: xs.iter().map(|v| heading(x, v)).collect(),
@@ -130,12 +133,13 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         names: names.clone(),
         places: places.iter().map(of).collect(),
     };
+    let best = if data.more_is_better { "greatest" } else { "least" };
     let command = format!("slowstart sweep map STORE --x {x} --y {y} --value {value}");
     let body = html! {
         p class="about" {
-            "By the median of " code { (value) } ". Each place has the startup with the least median, the second's median over "
-            "it, and the median number of packets that the first loses in startup. The stronger the colour, the further the "
-            "second is behind. Startups within 3 % of the least are a tie, in grey. What does not complete in every run is behind "
+            "By the median of " code { (value) } ". Each place has the startup with the " (best) " median, how many times as "
+            "good as the second it is, and the median number of packets that the first loses in startup. The stronger the colour, "
+            "the further the second is behind. Startups within 3 % of the " (best) " are a tie, in grey. What does not complete in every run is behind "
             "all that do. ?: fewer than " (FEWEST_PAIRS) " runs, which decide nothing. " (RECONSTRUCTED)
         }
         (live(&heat(&data, places), &data))
@@ -143,7 +147,7 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         div class="scroll" tabindex="0" role="region" aria-label="Places" {
             table {
                 thead { tr {
-                    @for h in [x, y, "first", value, "second over it", "lost in startup", "not complete"] { th scope="col" { (h) } }
+                    @for h in [x, y, "first", value, "over the second", "lost in startup", "not complete"] { th scope="col" { (h) } }
                 } }
                 tbody {
                     @for p in places {
@@ -177,6 +181,7 @@ mod tests {
             x: Cell::Number(x),
             y: Cell::Text("<y>".into()),
             contenders,
+            more_is_better: false,
             stalled: vec![Stalled { name: "d".into(), runs: [2, 12] }],
         };
         let places = [place(10.0, vec![of("<b>", 1.0), of("c", 1.5)]), place(20.0, vec![of("c", 1.0)])];

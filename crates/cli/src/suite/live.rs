@@ -18,9 +18,10 @@ use slowstart_linux::{Beside, Check, KERNEL_CONTROLS, KernelError};
 use slowstart_sim::app;
 use slowstart_sim::engine::Direction;
 use slowstart_study::engines::{EngineError, Refusal};
+use slowstart_study::measures::Measure;
 use slowstart_study::scenario::{CompetingFlow, Study};
 use slowstart_study::stats::median;
-use slowstart_suite::measure::{Measure, Observed};
+use slowstart_suite::measure::Observed;
 use slowstart_suite::run::{Settings, Stack, run_stack};
 use slowstart_suite::scenario::Reference;
 use slowstart_suite::{Report, Suite, SuiteError};
@@ -520,7 +521,7 @@ fn observed(study: &Study, s: &Seen, done: bool, size: u64, inside: &Inside) -> 
     all.set(Measure::Goodput, Some(goodput));
     let facts = study.path.facts();
     let in_bdp = |flight: Bytes| flight.0 as f64 / facts.bdp.0.max(1) as f64;
-    all.set(Measure::PeakFlight, inside.peak_inflight.map(in_bdp));
+    all.set(Measure::PeakInflight, inside.peak_inflight.map(in_bdp));
     let lost = |until: f64| {
         let those = s.drops.iter().filter(|(at, _)| at.as_secs_f64() < until);
         // A sum of floats that has no terms is -0.

@@ -2,10 +2,10 @@
 
 import { el, look, short } from './data.js';
 
-/** Medians within this share of the least are a tie. */
+/** Medians within this share of the best are a tie. */
 const MARGIN = 0.03;
 
-/** The share of its colour, in per cent, of a place whose second needs `over` times as long as its first. */
+/** The share of its colour, in per cent, of a place whose first is `over` times as good as its second. */
 function strength(over) {
   return Math.round(15 + 45 * Math.min(1, Math.max(0, (over - 1) * 2)));
 }
@@ -28,7 +28,10 @@ export function heatMap(data, { chips, choice, field }) {
   const noteAt = new Map(data.places.map(([x, y, , decided, note]) => [`${x} ${y}`, [decided, note]]));
   const count = (lost) => (lost === null ? '?' : short(lost));
 
-  /** The chosen startups at a place, the least median first. */
+  /** How many times as good as a value the best is. */
+  const behind = (value, best) => (data.more_is_better ? best / value : value / best);
+
+  /** The chosen startups at a place, the best median first. */
   const ranked = (x, y) => (placeAt.get(`${x} ${y}`) ?? []).filter(([i]) => chosen.has(data.names[i]));
 
   const read = (x, y) => {
@@ -36,7 +39,7 @@ export function heatMap(data, { chips, choice, field }) {
     says.replaceChildren(el('b', {}, `${data.x} ${data.xs[x]}, ${data.y} ${data.ys[y]}`),
       ...all.slice(0, 12).map(([i, value, lost]) => el('span', { class: 'reading' },
         el('i', { class: 'dot', style: `background: var(${look(data.looks[i]).colour})` }), ' ', el('b', {}, data.names[i]),
-        `: ${short(value)} (${short(value / all[0][1])} times the first), ${count(lost)} lost`)));
+        `: ${short(value)} (${short(value / all[0][1])} times that of the first), ${count(lost)} lost`)));
     const [decided, note] = noteAt.get(`${x} ${y}`) ?? [true, ''];
     if (!decided) says.append(' too few runs to decide');
     if (note) says.append(` ${note}`);
@@ -48,14 +51,14 @@ export function heatMap(data, { chips, choice, field }) {
     const td = el('td', { tabindex: -1, 'data-x': x, 'data-y': y });
     const one = of === '' ? all[0] : all.find(([i]) => String(i) === of);
     if (!one) return td;
-    const tied = all.filter(([, v]) => v <= all[0][1] * (1 + MARGIN));
+    const tied = all.filter(([, v]) => (data.more_is_better ? all[0][1] <= v * (1 + MARGIN) : v <= all[0][1] * (1 + MARGIN)));
     if (of === '' && tied.length > 1) {
       td.className = 'tie';
       td.append(`tie of ${tied.length}`, el('small', {}, tied.slice(0, 3).map(([j]) => data.names[j]).join(', ') + (tied.length > 3 ? ', ..' : '')));
       return td;
     }
     const [i, value, lost] = one;
-    const over = of === '' ? (all[1] ? all[1][1] / value : 9) : value / all[0][1];
+    const over = of === '' ? (all[1] ? behind(all[1][1], value) : 9) : behind(value, all[0][1]);
     td.style.setProperty('--s', `${strength(over)}%`);
     td.className = of === '' ? `h${data.looks[i] % 12}` : 'h1';
     const ratio = of === '' && !all[1] ? '' : `${short(over)}x, `;
@@ -92,7 +95,7 @@ export function heatMap(data, { chips, choice, field }) {
     next.tabIndex = 0;
     next.focus();
   });
-  const options = [['', 'which is first'], ...data.names.map((n, i) => [String(i), `${n} over the first`])];
+  const options = [['', 'which is first'], ...data.names.map((n, i) => [String(i), `${n} behind the first`])];
   root.append(
     el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
       field('Show', choice(options, (v) => { of = v; draw(); })),

@@ -8,11 +8,11 @@ mod xml;
 
 use super::{number, sentences, value_and_limit};
 use crate::judge::Verdict;
-use crate::measure::Measure;
 use crate::run::{Entry, MORE_RUNS, Report};
 use crate::scenario::{Criterion, Reference, SECTIONS, Scenario, Suite, sha256, title};
 use front::is_name;
 pub use front::{Date, Front};
+use slowstart_study::measures::Measure;
 use slowstart_study::scenario::StudyText;
 use slowstart_study::stats::FEWEST_PAIRS;
 use thiserror::Error;
@@ -238,7 +238,7 @@ fn method(p: &mut Page, suite: &Suite, report: &Report) {
         let used = |m: &Measure| {
             report.entries.iter().any(|e| Criterion::parse(&e.criterion).is_some_and(|c| c.measure == *m))
         };
-        p.terms(Measure::ALL.into_iter().filter(used).map(|m| (m.name(), m.about())));
+        p.terms(Measure::of_rows().filter(used).map(|m| (m.name(), m.entry().about)));
     });
 }
 
