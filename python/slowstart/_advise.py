@@ -36,7 +36,7 @@ class Advice(TypedDict):
     use_instead: str | None
     #: Why there is no advice; None if there is one.
     none_because: str | None
-    size_bytes: int
+    size_bytes: int | None
     #: The change of the time with the startup advised.
     time_percent: Effect | None
     #: Connections of a trial that finds this change with a probability of 80 %.

@@ -237,6 +237,7 @@ impl Results {
             version: env!("CARGO_PKG_VERSION"),
             file: &name,
             connection: row.connection,
+            // A path is fitted to what was delivered.
             bytes: row.bytes.unwrap_or(0),
             vantage: &row.vantage,
             path: &path,

@@ -343,10 +343,11 @@ const STYLE: &str = "text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#555
 .f4{fill:#9a6700}.f5{fill:#2277a8}.f6{fill:#1a1a1a}.s7{stroke:#825}.s8{stroke:#7a7a14}.s9{stroke:#8a5a2b}.s10{stroke:#328}.s11{stroke:#7a7a7a}\
 .f7{fill:#825}.f8{fill:#7a7a14}.f9{fill:#8a5a2b}.f10{fill:#328}.f11{fill:#7a7a7a}";
 
-/// A panel of bars: its title, and for each startup the length of the bar and the figure as the table has it.
+/// A panel of bars: its title, and for each startup the length of the bar, if there is one, and the figure as the table
+/// has it.
 struct Bars {
     title: String,
-    of: Vec<(f64, String)>,
+    of: Vec<(Option<f64>, String)>,
 }
 
 /// The picture as a file: curves of one run of each startup over the same path, and the medians of all runs
@@ -360,7 +361,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
     let of: Vec<&Summary> =
         shown.iter().filter_map(|l| d.standings.iter().map(|s| &s.summary).find(|s| s.label == *l)).collect();
     let row = series.iter().find(|s| s.label == base.summary.label)?.row;
-    let middle = |s: &Summary, m: Measure| s.of_all_runs(m).map_or(0.0, |x| x.mid);
+    let middle = |s: &Summary, m: Measure| s.of_all_runs(m).map(|x| x.mid);
     let time = |s: &Summary| match d.against(s, d.by) {
         Some(x) if x.never[0] > 0 => format!("never in {}", share(x.never[0], x.runs)),
         Some(x) => format!("{} %", signed(x.median.mid)),
@@ -381,7 +382,8 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
             title: Measure::QueueDelay.entry().label.into(),
             of: of
                 .iter()
-                .map(|s| (middle(s, Measure::QueueDelay), delay(middle(s, Measure::QueueDelay) * 1e3)))
+                .map(|s| middle(s, Measure::QueueDelay))
+                .map(|wait| (wait, wait.map_or("-".into(), |s| delay(s * 1e3))))
                 .collect(),
         },
     ];
@@ -417,12 +419,14 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
             }
             g transform={ "translate(0 " (TOP) ")" } { (curves(&drawn(d, series), full_bdps, Shape::Wide)) }
             @for ((x, width), panel) in panels.into_iter().zip(&bars) {
-                @let most = panel.of.iter().map(|o| o.0).fold(0.0, f64::max).max(1e-9);
+                @let most = panel.of.iter().filter_map(|o| o.0).fold(0.0, f64::max).max(1e-9);
                 text class="head" x=(x) y=(below) { (panel.title) }
                 @for (i, (value, figure)) in panel.of.iter().enumerate() {
                     @let y = below + ROW * (i as f64 + 0.5);
-                    @let long = width * value / most;
-                    rect class={ "f" (looks[i] % COLOURS) } x=(x) y=(y) width=(px(long.max(1.0))) height="18" {}
+                    @let long = value.map_or(0.0, |v| width * v / most);
+                    @if value.is_some() {
+                        rect class={ "f" (looks[i] % COLOURS) } x=(x) y=(y) width=(px(long.max(1.0))) height="18" {}
+                    }
                     text class="figure" data-startup=(shown[i]) x=(px(x + long + 7.0)) y=(y + 14.0) { (figure) }
                 }
             }

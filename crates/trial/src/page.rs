@@ -17,6 +17,11 @@ pub fn effect_text(effect: Option<&Effect>) -> String {
     format!("{:+.1}% ({:+.1} to {:+.1})", e.estimate * 100.0, e.low * 100.0, e.high * 100.0)
 }
 
+/// Returns the units that an effect is of; `-` if there is none.
+pub fn units_text(effect: Option<&Effect>) -> String {
+    effect.map_or("-".to_string(), |e| e.units.to_string())
+}
+
 /// Returns a value of a measure with three digits, without its unit.
 pub fn value_text(measure: Measure, value: Option<f64>) -> String {
     match (measure, value) {
@@ -83,7 +88,7 @@ fn comparisons(all: &[&Comparison]) -> Markup {
                     td class="text" { (c.with) }
                     td class="text" { (c.measure) }
                     td class="text" { (c.stratum.as_deref().unwrap_or("all")) }
-                    td { (c.effect.map_or(0, |e| e.units)) }
+                    td { (units_text(c.effect.as_ref())) }
                     td { (effect_text(c.effect.as_ref())) }
                 } } }
             }

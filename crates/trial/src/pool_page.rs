@@ -1,7 +1,7 @@
 //! The result of a fleet as a page, with the skeleton of all reports.
 
 use crate::estimate::Effect;
-use crate::page::{effect_text, unit, value_text};
+use crate::page::{effect_text, unit, units_text, value_text};
 use crate::pool::{Heterogeneity, Pooled, PooledComparison};
 use maud::{Markup, PreEscaped, html};
 use slowstart_report::{Script, document};
@@ -70,7 +70,7 @@ fn forest(c: &PooledComparison) -> Markup {
                 } }
                 tbody { @for (name, effect) in &rows { tr {
                     th scope="row" { (name) @if c.servers.iter().any(|s| s.server == *name && s.disagrees) { " (disagrees)" } }
-                    td { (effect.map_or(0, |e| e.units)) }
+                    td { (units_text(effect.as_ref())) }
                     td { (effect_text(effect.as_ref())) }
                     td class="text" { @if let Some(e) = effect { (PreEscaped(line(e, name == "all servers"))) } }
                 } } }
@@ -124,7 +124,7 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
                     th scope="row" { (c.arm) }
                     td class="text" { (c.with) }
                     td class="text" { (c.measure) }
-                    td { (c.effect.map_or(0, |e| e.units)) }
+                    td { (units_text(c.effect.as_ref())) }
                     td { (effect_text(c.effect.as_ref())) }
                 } } }
             }

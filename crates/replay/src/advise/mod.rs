@@ -148,8 +148,8 @@ pub struct Advice {
     pub use_instead: Option<String>,
     /// Why there is no advice; null if there is one.
     pub none_because: Option<String>,
-    /// Bytes of the transfer that it is for.
-    pub size_bytes: u64,
+    /// Bytes of the transfer that it is for; null if none was asked for and no recording shows a path.
+    pub size_bytes: Option<u64>,
     /// The time of the startup advised against the one in use, percent.
     pub time_percent: Option<Effect>,
     /// Connections of both arms of a trial together that find this difference with a probability of 80 %;
@@ -227,7 +227,7 @@ pub fn advise(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Advised, AdviseError> {
     let question = Question::new(&recorded, asked)?;
-    let size = asked.size.or(recorded.middle_bytes()).unwrap_or(0);
+    let size = asked.size.or(recorded.middle_bytes());
     let usable = recorded.paths.len();
     let why = question.unlike.clone().or_else(|| {
         let s = if usable == 1 { "" } else { "s" };
@@ -237,6 +237,7 @@ pub fn advise(
     if let Some(why) = why {
         return Ok(Advised { advice: question.without_paths(recorded, size, why), compared: None });
     }
+    let size = size.expect("each path has the bytes of its transfer");
     let model = Model::new(&recorded.largest_paths(), size, stop);
     let mut names = vec![question.in_use.clone()];
     names.extend(chosen::names().filter(|n| *n != question.contender.startup_name).map(String::from));
@@ -298,7 +299,7 @@ impl<'a> Question<'a> {
     }
 
     /// An advice that says what was recorded, and nothing else.
-    fn blank(&self, recorded: Recorded, size_bytes: u64) -> Advice {
+    fn blank(&self, recorded: Recorded, size_bytes: Option<u64>) -> Advice {
         Advice {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -321,7 +322,7 @@ impl<'a> Question<'a> {
 
     /// The advice of material that allows none. Where the recorded exits were too early, the trial that would
     /// decide.
-    fn without_paths(&self, recorded: Recorded, size: u64, why: String) -> Advice {
+    fn without_paths(&self, recorded: Recorded, size: Option<u64>, why: String) -> Advice {
         let (early, exits) = recorded.early();
         let trial = exits >= FEWEST_EXITS && early as f64 > MOSTLY * exits as f64 && self.in_use != LATER;
         let (verdict, commands) = if trial {
@@ -354,7 +355,7 @@ impl<'a> Question<'a> {
                 none_because: Some(why),
                 verdict,
                 commands,
-                ..self.blank(recorded, model.size)
+                ..self.blank(recorded, Some(model.size))
             });
         }
         // Only a startup that is better in one measure and worse in none; the verdict names those that have a
@@ -371,7 +372,7 @@ impl<'a> Question<'a> {
             time.filter(|_| use_instead.is_some()).and_then(|t| connections(d, t.median.mid));
         let (initial_windows, largest_initial_window) = model.initial_windows(chosen)?;
         let without_idle_restart_percent = model.without_idle_restart(chosen)?.map(Effect::from);
-        let mut advice = self.blank(recorded, model.size);
+        let mut advice = self.blank(recorded, Some(model.size));
         advice.sure.extend(time.and_then(|t| match t.change {
             Change::NotShown { runs } => {
                 Some(format!("The difference is not certain: about {runs} transfers would show it."))

@@ -181,6 +181,7 @@ impl Recorded {
             Some(Ok(path)) if path.link_was_full() => {
                 self.queue_not_full += u64::from(!path.queue_was_full());
                 let source = format!("{file}, connection {}", row.connection);
+                // A path is fitted to what was delivered.
                 self.paths.push((row.bytes.unwrap_or(0), Fitted { source, path }));
             }
             Some(Ok(_)) => self.never_full += 1,

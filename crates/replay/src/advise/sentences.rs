@@ -23,7 +23,8 @@ impl Advice {
             }
             None => format!("Stay with {}.", a.in_use),
         };
-        format!("{advice} For {} over the paths recorded: {}", bytes(a.size_bytes), a.verdict)
+        let size = a.size_bytes.map_or_else(|| "a transfer".to_string(), bytes);
+        format!("{advice} For {size} over the paths recorded: {}", a.verdict)
     }
 
     /// What was recorded, a line each.
