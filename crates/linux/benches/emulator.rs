@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart_linux::emulate::{CLIENT, DirectionStats, Emulation, Lateness, SERVER};
 use slowstart_sim::path::PathSpec;
+use slowstart_study::stats::quantile;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ fn socket(ns: &str, address: &str) -> UdpSocket {
 
 fn late(l: &Lateness) -> Value {
     let us = |s: Span| s.0 as f64 / 1000.0;
-    json!({ "mean_us": us(l.mean()), "p99_below_us": us(l.quantile_per_mille(990)), "max_us": us(l.max()), "valid": l.valid() })
+    json!({ "mean_us": us(l.mean()), "p99_below_us": us(l.nearest_rank_bound(990)), "max_us": us(l.max()), "valid": l.valid() })
 }
 
 /// Returns the rate of released IP packets, in bit/s, from the first to the last.
@@ -131,7 +132,7 @@ fn round_trips(name: &str) -> Value {
         });
         took.sort_by(f64::total_cmp);
         let w = e.stop().expect("it ran").back;
-        json!({ "min_ms": took[0], "median_ms": took[30], "p95_ms": took[57], "max_ms": took[59], "late": late(&w.lateness) })
+        json!({ "min_ms": took[0], "median_ms": quantile(&took, 0.5), "p95_ms": quantile(&took, 0.95), "max_ms": took[59], "late": late(&w.lateness) })
     });
     json!({ "case": name, "configured_ms": 50, "runs": runs.collect::<Vec<_>>() })
 }

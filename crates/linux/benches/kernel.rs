@@ -19,7 +19,7 @@ use slowstart_study::engines::{Engine, Watched};
 use slowstart_study::record::Row;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};
-use slowstart_study::stats::median;
+use slowstart_study::stats::{median, quantile};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
 use std::fs;
@@ -365,12 +365,11 @@ fn trial(case: &str, net: &Net, receiver: &Receiver, cgroup: &Cgroup) {
             }
             ratios.push(seconds[0] / seconds[1]);
         }
-        ratios.sort_by(f64::total_cmp);
         println!(
             "{}",
             json!({
                 "case": case, "segments": segments, "throughput_ratio": median(&ratios).map(|m| m.mid),
-                "quartiles": [ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]], "pairs": ratios.len(),
+                "quartiles": [quantile(&ratios, 0.25), quantile(&ratios, 0.75)], "pairs": ratios.len(),
             })
         );
     }

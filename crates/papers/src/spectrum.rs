@@ -2,6 +2,7 @@
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
+use slowstart_study::stats::order_statistic;
 
 /// A peak of a spectrum.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -73,9 +74,8 @@ pub fn peak(points: &[(f64, f64)]) -> Option<Peak> {
 /// that time. The thesis transforms the average of its downloads.
 pub fn peak_of_mean(series: &[Vec<(f64, f64)>]) -> Option<(Peak, f64)> {
     const POINTS: usize = 2048;
-    let mut ends: Vec<f64> = series.iter().filter_map(|s| s.last().map(|p| p.0)).collect();
-    ends.sort_by(f64::total_cmp);
-    let end = *ends.get(ends.len() / 2)?;
+    let ends: Vec<f64> = series.iter().filter_map(|s| s.last().map(|p| p.0)).collect();
+    let end = order_statistic(&ends, 0.5)?;
     let at = |s: &[(f64, f64)], t: f64| {
         let next = s.partition_point(|p| p.0 <= t);
         (next > 0 && next < s.len()).then(|| s[next - 1].1)

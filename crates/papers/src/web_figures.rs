@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use slowstart_report::chart::{Axis, Point};
 use slowstart_report::figure::{Figure, Figures};
 use slowstart_report::live;
+use slowstart_study::stats::order_statistic;
 use slowstart_study::words;
 
 /// Number of points of a distribution.
@@ -50,11 +51,10 @@ fn steps(retried: &[&RetriedConnection]) -> Vec<Point> {
         }
     }
     let mut points = Vec::new();
-    for (i, mut times) in by_size.into_iter().enumerate() {
-        times.sort_by(f64::total_cmp);
-        if let Some(middle) = times.get(times.len() / 2) {
+    for (i, times) in by_size.iter().enumerate() {
+        if let Some(middle) = order_statistic(times, 0.5) {
             let kb = |segments: usize| segments as f64 * SEGMENT / 1000.0;
-            points.extend([(kb(i), *middle), (kb(i + 1), *middle)]);
+            points.extend([(kb(i), middle), (kb(i + 1), middle)]);
         }
     }
     points

@@ -82,7 +82,7 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let before: Vec<f64> = (1..=5).filter_map(|s| second(start - Span::secs(s))).collect();
     let lasted = engine.now().since(start).0 / 1_000_000_000;
     let during: Vec<f64> = (0..lasted).filter_map(|s| second(start + Span::secs(s))).collect();
-    let delay = first.truth.impact.as_ref().and_then(|w| w.quantile(990));
+    let delay = first.truth.impact.as_ref().and_then(|w| w.order_statistic_bound(990));
     Some(Others::new(lost_packets, &before, &during, delay.map(Span::as_secs_f64)))
 }
 

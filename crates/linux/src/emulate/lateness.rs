@@ -43,10 +43,10 @@ impl Lateness {
         Span(self.max_ns)
     }
 
-    /// Returns an upper bound of a quantile, given in thousandths (500 for the median); at most twice the
-    /// quantile.
-    pub fn quantile_per_mille(&self, quantile: u64) -> Span {
-        let wanted = (self.packets() * quantile).div_ceil(1000);
+    /// Returns an upper bound of the least lateness that `permille` thousandths of the packets do not exceed (500: half of
+    /// them); at most twice that lateness.
+    pub fn nearest_rank_bound(&self, permille: u64) -> Span {
+        let wanted = (self.packets() * permille).div_ceil(1000);
         let mut seen = 0;
         for (class, n) in self.classes.iter().enumerate() {
             seen += n;
@@ -70,8 +70,8 @@ impl fmt::Display for Lateness {
             f,
             "released {:.1} us late on average (half within {:.0} us, 99 % within {:.0} us, at most {:.0} us)",
             us(self.mean()),
-            us(self.quantile_per_mille(500)),
-            us(self.quantile_per_mille(990)),
+            us(self.nearest_rank_bound(500)),
+            us(self.nearest_rank_bound(990)),
             us(self.max())
         )
     }
@@ -91,10 +91,10 @@ mod tests {
         assert!(l.valid());
         assert_eq!((l.packets(), l.mean(), l.max()), (100, Span(72_970), Span::millis(7)));
         assert_eq!(
-            (l.quantile_per_mille(500), l.quantile_per_mille(990)),
+            (l.nearest_rank_bound(500), l.nearest_rank_bound(990)),
             (Span::micros(4), Span::micros(4))
         );
-        assert_eq!(l.quantile_per_mille(1000), Span::millis(7));
+        assert_eq!(l.nearest_rank_bound(1000), Span::millis(7));
         l.add(Span::millis(2));
         assert!(!l.valid());
         assert!(Lateness::default().valid());

@@ -426,15 +426,15 @@ fn flat_growth(window: Bytes, mss: Bytes) -> Bytes {
     window.scale(FLAT, 100).max(mss * FLAT_LEAST)
 }
 
-/// Whether the window did not grow over these round trips: the median of the last third is at most a segment
+/// Whether the window did not grow over these round trips: the middle one of the last third is at most a segment
 /// above that of the first. `None` if they are too few.
 fn still(peaks: &[Bytes], mss: Bytes) -> Option<bool> {
     let third = peaks.len() / 3;
-    let median = |part: &[Bytes]| {
+    let middle = |part: &[Bytes]| {
         let mut sorted = part.to_vec();
         sorted.sort_unstable();
         sorted.get(part.len() / 2).copied().unwrap_or(Bytes::ZERO)
     };
     (peaks.len() >= STILL_ROUNDS as usize)
-        .then(|| median(&peaks[peaks.len() - third..]) <= median(&peaks[..third]) + mss)
+        .then(|| middle(&peaks[peaks.len() - third..]) <= middle(&peaks[..third]) + mss)
 }

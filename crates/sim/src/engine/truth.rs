@@ -153,9 +153,9 @@ impl Impact {
         self.counts[(octave as usize * 8 + eighth as usize).min(255)] += 1;
     }
 
-    /// Returns the quantile of delay at `permille` thousandths, as the upper edge of its class: at most an
-    /// eighth above the true value. `None` if nothing arrived.
-    pub fn quantile(&self, permille: u64) -> Option<Span> {
+    /// Returns the upper edge of the class in which the delay of rank floor(`n` `permille` / 1000) from 0 is: at most an
+    /// eighth above that order statistic. `None` if nothing arrived.
+    pub fn order_statistic_bound(&self, permille: u64) -> Option<Span> {
         let total: u64 = self.counts.iter().sum();
         let rank = total * permille / 1000;
         let mut seen = 0;
