@@ -19,7 +19,7 @@ from ._advise import Advice, advise
 from ._count import MOST_32, count
 from ._figure import figure
 from ._progress import bar
-from ._replay import replay
+from ._replay import population, replay
 from ._slowstart import (
     EXITS,
     Ack,
@@ -63,6 +63,7 @@ __all__ = [
     "heatmap",
     "league",
     "paths",
+    "population",
     "query",
     "replay",
     "reproduce",

@@ -70,3 +70,20 @@ def replay(
     finally:
         end()
     return captures.records(store)
+
+
+def population(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    startups: Sequence[str] | None = None,
+    *,
+    out: str | PathLike[str],
+    min_bytes: int = 0,
+) -> Table:
+    """How the connections of many files left slow start, and what each startup would have done: counts a class, and medians.
+
+    The first row, whose ``startup`` is null, is what was observed. ``replay`` with the same arguments wrote the store ``out``.
+    """
+    count("min_bytes", min_bytes)
+    files = [path] if isinstance(path, (str, PathLike)) else list(path)
+    names = None if startups is None else list(startups)
+    return Captures([fspath(f) for f in files], names, min_bytes=min_bytes).population(fspath(out))

@@ -5,8 +5,11 @@ use crate::replay::candidates;
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
+use serde_json::json;
 use slowstart_replay::folder::expand;
+use slowstart_replay::population::{Exited, Population};
 use slowstart_replay::replay::Options;
+use slowstart_replay::transfer::ExitClass;
 use slowstart_study::columns::Kind;
 use slowstart_sweep::captures::{self, Collector, lines_of};
 use slowstart_sweep::plan::results_version;
@@ -90,6 +93,48 @@ impl Captures {
             ("error", Kind::Text),
         ];
         Table::plain(&columns, records.map_err(bad)?)
+    }
+
+    /// How the transfers of the files left slow start, from a store that has them, and what each startup would have done: a
+    /// row for what was observed, and one a startup.
+    fn population(&self, py: Python<'_>, out: PathBuf) -> PyResult<Table> {
+        let mut all = Population::default();
+        py.detach(|| {
+            let store = captures::create(&out)?;
+            self.files.transfers(&store, |t| all.add(t))
+        })
+        .map_err(bad)?;
+        let row = |e: Exited| {
+            let mut row = json!({
+                "startup": e.startup,
+                "full_before_loss": e.full_before_loss,
+                "later_than_early": e.later_than_early,
+            });
+            for (class, n) in ExitClass::ALL.iter().zip(e.classes) {
+                row[class.name()] = n.into();
+            }
+            for (name, spread) in [("exit_s", e.exit_s), ("window_segments", e.window_segments)] {
+                row[format!("{name}_median")] = spread.map(|s| s.median).into();
+                row[format!("{name}_low")] = spread.map(|s| s.low).into();
+                row[format!("{name}_high")] = spread.map(|s| s.high).into();
+            }
+            row
+        };
+        let mut columns = vec![("startup", Kind::Text)];
+        columns.extend(ExitClass::ALL.map(|class| (class.name(), Kind::Integer)));
+        columns.extend(["full_before_loss", "later_than_early"].map(|name| (name, Kind::Integer)));
+        columns.extend(
+            [
+                "exit_s_median",
+                "exit_s_low",
+                "exit_s_high",
+                "window_segments_median",
+                "window_segments_low",
+                "window_segments_high",
+            ]
+            .map(|name| (name, Kind::Number)),
+        );
+        Table::plain(&columns, all.exits().into_iter().map(row))
     }
 
     /// Opens the store `out` for files that other processes read.

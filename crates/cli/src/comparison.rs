@@ -1,7 +1,7 @@
 //! The table of a comparison: a line a startup, against the baseline.
 
 use crate::columns::{Column, HARM_LEFT_OUT, notes};
-use crate::table::{Align, Cell, Table, name_group};
+use crate::table::{Align, Cell, Table};
 use clap::ValueEnum;
 use slowstart::registry;
 use slowstart_study::decision::{Change, Decision, Standing, role};
@@ -10,7 +10,7 @@ use slowstart_study::measures::{Measure, Shown};
 use slowstart_study::record::{Class, Limits, LostBy, Others, Row};
 use slowstart_study::stats::median;
 use slowstart_study::summary::Summary;
-use slowstart_study::words::{RECONSTRUCTED, marked, number, spread};
+use slowstart_study::words::{RECONSTRUCTED, marked, name_group, number, spread};
 
 /// How a comparison is sorted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

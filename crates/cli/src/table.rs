@@ -103,13 +103,3 @@ fn trimmed(line: &str) -> String {
         _ => line.to_string(),
     }
 }
-
-/// As many of `labels` as fit into `room` columns, at least one, and how many more there are.
-pub(crate) fn name_group(labels: &[String], room: usize) -> String {
-    let name = |shown: usize| {
-        let names = labels[..shown].join(", ");
-        if shown < labels.len() { format!("{names}, {} more", labels.len() - shown) } else { names }
-    };
-    let fits = |shown: &usize| name(*shown).chars().count() <= room;
-    name((1..=labels.len()).rev().find(fits).unwrap_or(1))
-}

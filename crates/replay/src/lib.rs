@@ -118,6 +118,7 @@
 //! - [`wire`]: simulated runs written as captures
 //! - [`answer`]: the answer for a transfer in sentences
 //! - [`page`]: a transfer as an HTML page
+//! - [`population`]: many transfers at once
 //! - [`replay`]: a file of any kind
 //! - [`advise`]: which startup recordings speak for
 
@@ -148,6 +149,7 @@ pub mod observer;
 pub mod open;
 pub mod packets;
 pub mod page;
+pub mod population;
 pub mod probe;
 pub mod qlog;
 pub mod replay;

@@ -123,6 +123,16 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
+/// As many of `labels` as fit into `room` columns, at least one, and how many more there are.
+pub fn name_group(labels: &[String], room: usize) -> String {
+    let name = |shown: usize| {
+        let names = labels[..shown].join(", ");
+        if shown < labels.len() { format!("{names}, {} more", labels.len() - shown) } else { names }
+    };
+    let fits = |shown: &usize| name(*shown).chars().count() <= room;
+    name((1..=labels.len()).rev().find(fits).unwrap_or(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

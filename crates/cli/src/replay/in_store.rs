@@ -1,10 +1,10 @@
 //! `slowstart replay --out STORE`: many files, on all processors, into a store.
 
-use super::population::Population;
 use super::{Replay, passed_over, results, warn};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{note, progress_of};
 use anyhow::{Result, bail};
+use slowstart_replay::population::Population;
 use slowstart_replay::replay::Options;
 use slowstart_sweep::captures::{self, Captures};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The transfers of all files: written as they end, printed at the end.
 
-use super::population::Population;
+use super::population;
 use super::{Replay, tables};
 use crate::folder::Folder;
 use crate::output::command;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
+use slowstart_replay::population::Population;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::{self, ExitClass, Fork, Source, Transfer};
 use slowstart_replay::{answer, fit, fork, page};
@@ -340,7 +341,7 @@ pub(super) fn print_population(population: &Population, startups: bool) -> Resul
     }
     if startups {
         print("")?;
-        print(&render(&population.table(), true))?;
+        print(&render(&population::table(population), true))?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The tables of transfers, of predictions and of continuations.
 
 use crate::printable::printable;
-use crate::table::{Align, Cell, Table, name_group};
+use crate::table::{Align, Cell, Table};
 use slowstart_replay::continued;
 use slowstart_replay::observer::TimedEvent;
 use slowstart_replay::transfer::{Fork, StartupRow, Transfer};
-use slowstart_study::words::{bytes, number};
+use slowstart_study::words::{bytes, name_group, number};
 use std::path::Path;
 
 /// Widest cell of names where startups with the same figures are one line.
