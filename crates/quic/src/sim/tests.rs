@@ -1,7 +1,9 @@
 //! What the stacks tell their controllers on paths that provoke it.
 
+use super::which::prepared;
 use super::*;
 use crate::host::{Counters, Limited};
+use slowstart_study::run::Job;
 use slowstart_study::scenario::StudyText;
 
 /// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the
