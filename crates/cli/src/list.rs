@@ -284,13 +284,26 @@ fn show(heading: &str, list: &[Entry]) -> Result<()> {
     Ok(())
 }
 
-/// Prints a line; on a terminal, as much of it as there is room for.
+/// Prints a line; on a terminal, as many of its words as there is room for.
 fn line(text: &str) -> Result<()> {
-    let room = if io::stdout().is_terminal() { width() } else { usize::MAX };
+    print(&cut(text, room()))
+}
+
+/// Columns of a line.
+fn room() -> usize {
+    if io::stdout().is_terminal() { width() } else { usize::MAX }
+}
+
+/// The first words of a text that fit into `room` columns.
+fn cut(text: &str, room: usize) -> String {
+    let text = text.trim_end();
     if text.chars().count() <= room {
-        return print(text.trim_end());
+        return text.to_string();
     }
-    print(&(text.chars().take(room - 1).collect::<String>().trim_end().to_string() + "…"))
+    let end = text.char_indices().nth(room - 1).map_or(text.len(), |(at, _)| at);
+    let is_whole = text[end..].starts_with(' ');
+    let end = if is_whole { end } else { text[..end].rfind(' ').unwrap_or(end) };
+    text[..end].trim_end_matches(|c: char| c.is_whitespace() || "(,;:".contains(c)).to_string() + "…"
 }
 
 /// Startups, a line each.
@@ -304,7 +317,10 @@ fn brief(list: &[Entry]) -> Result<()> {
             line("reconstructed without their papers, neither ranked nor advised:")?;
         }
         let mark = if e.is_default { '*' } else { ' ' };
-        line(&format!("  {:<names$} {mark} {} ({})", e.name, e.about, e.sources.join("; ")))?;
+        let about = format!("  {:<names$} {mark} {}", e.name, e.about);
+        let whole = format!("{about} ({})", e.sources.join("; "));
+        // Part of a source names none.
+        line(if whole.chars().count() <= room() { &whole } else { &about })?;
     }
     line("`slowstart list startups NAME` shows the parameters and their values.")
 }
@@ -447,5 +463,24 @@ impl List {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_between_words() {
+        let text = "  hystart  exits on a long ACK train (µs, RFC)";
+        for room in 12..text.chars().count() {
+            let cut = cut(text, room);
+            let kept = cut.strip_suffix('…').expect("it is cut");
+            assert!(cut.chars().count() <= room, "{room}: {cut}");
+            let rest = text.strip_prefix(kept).expect("its first words");
+            assert!(rest.starts_with([' ', ',', '(']), "{room}: {cut}");
+        }
+        assert_eq!(cut(text, 100), text);
+        assert_eq!(cut("a_name_without_spaces", 6), "a_nam…");
     }
 }
