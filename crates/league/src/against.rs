@@ -1,7 +1,8 @@
 //! Differences to the rows of an earlier league, case by case.
 
-use crate::game::GameRow;
+use crate::game::{GAME_SCHEMA, GameRow};
 use crate::score::{self, Measure};
+use slowstart_study::field;
 use slowstart_study::measures::Margin;
 use slowstart_study::price::share;
 use slowstart_study::stats::{self, FEWEST_PAIRS, Median};
@@ -13,13 +14,11 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BaselineError {
     /// A line is no row.
-    #[error("line {line}: found {found:?}, expected a row as `slowstart league --json` prints it ({why})")]
+    #[error("line {line}: {why} (`slowstart league --json` prints rows)")]
     Line {
         /// The line, from 1.
         line: usize,
-        /// Its first characters.
-        found: String,
-        /// Why it was refused.
+        /// The field, what was found and what was expected.
         why: String,
     },
     /// There are no rows.
@@ -60,11 +59,8 @@ impl Baseline {
     pub fn read(text: &str) -> Result<Self, BaselineError> {
         let mut rows: Vec<GameRow> = Vec::new();
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            rows.push(serde_json::from_str(line).map_err(|e| BaselineError::Line {
-                line: i + 1,
-                found: line.chars().take(60).collect(),
-                why: e.to_string(),
-            })?);
+            let row = field::read(line.as_bytes(), GAME_SCHEMA);
+            rows.push(row.map_err(|why| BaselineError::Line { line: i + 1, why })?);
         }
         let seed = rows.first().ok_or(BaselineError::Empty)?.drawn_from;
         if let Some(other) = rows.iter().find(|r| r.drawn_from != seed) {

@@ -8,7 +8,9 @@ use crate::infer::{Evidence, ExitEstimate, FLAT, LimitedBy, NoExit, STILL_ROUNDS
 use crate::limits::Lines;
 use crate::transfer::{ExitClass, ExitRecord, Source, Transfer};
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_study::field;
 use slowstart_study::measured::{self, Ended};
+use slowstart_study::record::{ROW_SCHEMA, Row};
 use std::io::Read;
 
 /// Thresholds from here on mean that none is set (in the kernel, 2^31 - 1 segments).
@@ -359,8 +361,7 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
         if line.trim().is_empty() {
             continue;
         }
-        let r: slowstart_study::record::Row = serde_json::from_str(&line)
-            .map_err(|e| InputError::line(number, format!("found no row of schema 1: {e}")))?;
+        let r: Row = field::read(line.as_bytes(), ROW_SCHEMA).map_err(|e| InputError::line(number, e))?;
         rows += 1;
         let mut t = Transfer::new(Source::Rows, rows, Bytes(r.iw_bytes.map_or(MSS, |iw| iw / 10)));
         t.from = format!("{} on {}", r.startup, r.path);

@@ -37,6 +37,7 @@ pub mod decision;
 pub mod diff;
 pub mod engines;
 pub mod explain;
+pub mod field;
 pub mod figures;
 pub mod harm;
 #[cfg(test)]

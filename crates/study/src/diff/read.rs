@@ -1,6 +1,7 @@
 //! The rows of a result: of a folder, of a folder of folders, or of a file.
 
-use crate::record::Row;
+use crate::field;
+use crate::record::{ROW_SCHEMA, Row};
 use crate::summary::label;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -69,10 +70,10 @@ pub fn rows(from: &Path) -> Result<Vec<Row>, ReadError> {
             if read.map_err(|e| at(place(), e))? == 0 {
                 break;
             }
-            let row = serde_json::from_slice(&line).and_then(row).map_err(|e| {
-                at(place(), format!("expected a row of slowstart of at most {LONGEST} bytes: {e}"))
-            })?;
-            all.push(row);
+            if line.len() == LONGEST && !line.ends_with(b"\n") {
+                return Err(at(place(), format!("found a longer line, expected at most {LONGEST} bytes")));
+            }
+            all.push(field::read(&line, "{}").and_then(row).map_err(|e| at(place(), e))?);
             if all.len() > MOST_ROWS {
                 return Err(at(
                     &name,
@@ -97,9 +98,9 @@ pub fn checked(name: &str, rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
 }
 
 /// The row of a line; that of a sweep has its axes besides.
-fn row(mut line: Value) -> Result<Row, serde_json::Error> {
+fn row(mut line: Value) -> Result<Row, String> {
     let axes = line.get_mut("axis").map(Value::take);
-    let row = serde_json::from_value(line)?;
+    let row = field::of_value(line, ROW_SCHEMA)?;
     Ok(match axes {
         Some(Value::Object(axes)) => of_sweep(row, &axes),
         _ => row,
