@@ -312,6 +312,7 @@ pub(crate) fn diff_(
         ("startup", Kind::Text),
         ("b_is", Kind::Text),
         ("why", Kind::Text),
+        ("open", Kind::Text),
         ("measure", Kind::Text),
         ("a_runs", Kind::Integer),
         ("a_unfinished", Kind::Integer),
@@ -330,7 +331,7 @@ pub(crate) fn diff_(
     ];
     let row = |line: &Line| {
         let mut row = serde_json::json!({
-            "path": line.path, "startup": line.startup, "b_is": line.b_is, "why": line.why.join("; "),
+            "path": line.path, "startup": line.startup, "b_is": line.b_is, "why": line.why.join("; "), "open": line.open.join("; "),
             "measure": line.measure, "pairs": line.pairs,
             "percent": line.percent.map(|p| p[0]), "percent_low": line.percent.map(|p| p[1]),
             "percent_high": line.percent.map(|p| p[2]),

@@ -354,7 +354,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
     fn unsure(&self, view: &View) -> Option<String> {
         let d = self.decision;
         let own = |c: Column| c.measure().filter(|m| m.is_shown_as_difference());
-        let would = |f: Measure| -> Vec<usize> {
+        let unsure = |f: Measure| -> Vec<Option<usize>> {
             let changes = self.lines.iter().filter_map(|l| d.against(l.first(), f));
             changes
                 .filter_map(|x| match x.change {
@@ -363,8 +363,8 @@ impl<'d, 'a> Comparison<'d, 'a> {
                 })
                 .collect()
         };
-        let any = self.columns(view).into_iter().filter_map(own).any(|f| !would(f).is_empty());
-        let deciding = would(d.by);
+        let any = self.columns(view).into_iter().filter_map(own).any(|f| !unsure(f).is_empty());
+        let deciding: Vec<usize> = unsure(d.by).into_iter().flatten().collect();
         let many = deciding.iter().min().zip(deciding.iter().max()).map_or(String::new(), |(low, high)| {
             let [low_text, high_text] = [low, high].map(|n| number(*n as f64));
             if low == high {

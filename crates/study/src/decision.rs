@@ -2,8 +2,8 @@
 //! nothing beats.
 //!
 //! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference
-//! counts if its median is at least the margin and its 95 % interval excludes zero; fewer than
-//! [`FEWEST_PAIRS`] runs decide nothing. A transfer that never completes is worse than any that does. Runs
+//! counts if its median is at least the margin and its 95 % interval excludes zero; there is none if the whole
+//! interval is within the margin; fewer than [`FEWEST_PAIRS`] runs decide nothing. A transfer that never completes is worse than any that does. Runs
 //! that are invalid decide nothing, and a controller that broke a rule has no place. Everything that shows
 //! results takes its order and its words from here.
 
@@ -82,12 +82,12 @@ pub enum Change {
     Better,
     /// Certainly worse, by the margin at least.
     Worse,
-    /// Within the margin, so no difference.
+    /// Within the margin with its whole interval, so no difference.
     Even,
-    /// Beyond the margin, but not certain.
+    /// Beyond the margin, but not certain; or within it, but its interval reaches beyond.
     NotShown {
-        /// About how many runs would show it, if it is real.
-        runs: usize,
+        /// About how many runs would show a median that is beyond the margin, if it is real.
+        runs: Option<usize>,
     },
     /// Fewer than [`FEWEST_PAIRS`] runs, which decide nothing.
     TooFew,
@@ -116,11 +116,11 @@ pub struct Standing<'a> {
     /// certainly beat each other in a circle share a rank. `None` if it broke a rule, or is reconstructed.
     pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
-    /// needs, it gets there wherever each of them does, and its runs show all that those of others do. False for all
-    /// if there are fewer than [`FEWEST_PAIRS`] runs.
+    /// needs, it gets there wherever each of them does, and its runs show its losses and all that those of others do.
+    /// False for all if there are fewer than [`FEWEST_PAIRS`] runs.
     pub unbeaten: bool,
-    /// True if that is not shown: nothing beats it, but its runs do not show what those of another do; or what costs
-    /// less is not shown to be as quick.
+    /// True if that is not shown: nothing beats it, but its runs do not show its losses, or what those of another do; or
+    /// what costs less is not shown to be as quick.
     pub maybe_unbeaten: bool,
     /// What it needs that a sender may lack.
     pub need: Option<Need>,
@@ -181,10 +181,12 @@ fn judge(m: &Median, margin: f64, less_is_better: bool, runs: usize) -> Change {
         return Change::TooFew;
     }
     if m.mid.abs() < margin {
-        return Change::Even;
+        // A median of nothing may hide a mixture.
+        let is_within = m.low.abs().max(m.high.abs()) <= margin;
+        return if is_within { Change::Even } else { Change::NotShown { runs: None } };
     }
     if m.low <= 0.0 && m.high >= 0.0 {
-        return Change::NotShown { runs: runs_to_show(m, runs) };
+        return Change::NotShown { runs: Some(runs_to_show(m, runs)) };
     }
     if (m.mid < 0.0) == less_is_better { Change::Better } else { Change::Worse }
 }
@@ -238,7 +240,7 @@ impl Difference {
             (change, [0, 0]) => change,
             (_, [_, 0]) => Change::Worse,
             (_, [0, _]) => Change::Better,
-            _ => Change::NotShown { runs: 10 * self.runs },
+            _ => Change::NotShown { runs: Some(10 * self.runs) },
         };
         self
     }
@@ -317,7 +319,13 @@ impl<'a> Decision<'a> {
         let decides: Vec<bool> =
             all.iter().map(|s| decision.pairs(s, &all[base], decision.by).len() >= FEWEST_PAIRS).collect();
         let shown: Vec<Measure> = decision.shown(all.iter().collect::<Vec<_>>().as_slice());
-        let hides: Vec<bool> = all.iter().map(|s| shown.iter().any(|f| decision.hides(s, *f))).collect();
+        let lost = Measure::StartupLost;
+        let hides_losses = |s: &Summary| {
+            decision.hides(s, lost)
+                || s.label != all[base].label && decision.price_of(s, &all[base], lost).is_unseen()
+        };
+        let hides: Vec<bool> =
+            all.iter().map(|s| hides_losses(s) || shown.iter().any(|f| decision.hides(s, *f))).collect();
         let mut summaries: Vec<Option<Summary>> = all.into_iter().map(Some).collect();
         for i in order.sorted(base, &lacking, &gains) {
             let Some(summary) = summaries[i].take() else { continue };
@@ -486,14 +494,14 @@ impl<'a> Decision<'a> {
         Some(self.price_of(s, &base.summary, measure))
     }
 
-    /// The runs in which a startup takes longer than the baseline, in percent, if these are certainly more than those in
-    /// which it is faster, and count: a median near zero does not show a mixture.
-    pub fn slower(&self, s: &Summary) -> Option<Price> {
+    /// The runs in which a startup takes longer than the baseline by a time, in percent, if these are certainly more than
+    /// those in which it is faster, and count: a median near zero does not show a mixture.
+    pub fn slower(&self, s: &Summary, by: Measure) -> Option<Price> {
         let base = self.baseline().filter(|b| b.summary.label != s.label)?;
-        let pairs = self.pairs(s, &base.summary, self.by);
+        let pairs = self.pairs(s, &base.summary, by);
         let longer = pairs.iter().filter_map(|(_, x, y)| x.zip(*y)).map(|(x, y)| Some(100.0 * (x / y - 1.0)));
         let price = Price::of(longer, 100.0 * self.margin);
-        (self.by.is_time() && price.runs >= FEWEST_PAIRS && price.is_certain()).then_some(price)
+        (by.is_time() && price.runs >= FEWEST_PAIRS && price.is_certain()).then_some(price)
     }
 
     /// The difference of a startup from the baseline; `None` for the baseline itself, and where a run has no
@@ -693,8 +701,25 @@ mod tests {
         let all = [rows("a", &a), rows("b", &b)].concat();
         let d = decide(&all, "a");
         let change = d.against(&d.standings[1].summary, d.by).expect("a difference").change;
-        assert!(matches!(change, Change::NotShown { runs } if runs > 10), "{change:?}");
+        assert!(matches!(change, Change::NotShown { runs: Some(runs) } if runs > 10), "{change:?}");
         assert_eq!((d.standings[1].rank, d.runs()), (Some(1), 10));
+    }
+
+    /// Ten of thirty runs take six times as long: the median difference is 0, its interval is not.
+    #[test]
+    fn what_may_be_beyond_the_margin_is_not_even() {
+        let change = |slow: usize, by: f64| {
+            let mut b = [10.0; 30];
+            b[..slow].iter_mut().for_each(|t| *t *= by);
+            let all = [rows("a", &[10.0; 30]), rows("b", &b)].concat();
+            let d = decide(&all, "a");
+            let found = d.against(&d.standings[1].summary, d.by).expect("a difference");
+            (found.median.mid, found.change)
+        };
+        assert_eq!(change(12, 6.0), (0.0, Change::NotShown { runs: None }));
+        assert_eq!(change(12, 0.5), (0.0, Change::NotShown { runs: None }));
+        assert_eq!(change(12, 1.02), (0.0, Change::Even));
+        assert_eq!(change(2, 6.0), (0.0, Change::Even), "the interval is 0");
     }
 
     #[test]

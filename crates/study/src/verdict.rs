@@ -182,14 +182,14 @@ fn gains(d: &Decision, s: &Standing) -> String {
     let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
     let base = d.baseline().map_or("", |b| &b.summary.label);
     let completes = format!("completes in {} in which {base} does not", share(c.never[1], c.runs));
-    let is_even = c.median.mid.abs() < 100.0 * d.margin();
+    let is_even = c.median.low.abs().max(c.median.high.abs()) <= 100.0 * d.margin();
     match c.never[1] {
         0 => format!("{verb} {mid} % {less}{range}"),
         // In no run do both get there.
         _ if !c.median.mid.is_finite() => format!("{verb} {less}, and {completes}"),
         _ if is_even => format!("{verb} as long, and {completes}"),
         // Where both get there, neither is known to be faster.
-        _ if c.median.low * c.median.high < 0.0 => completes,
+        _ if c.median.low * c.median.high <= 0.0 => completes,
         _ => format!("{verb} {mid} % {less}{range}, and {completes}"),
     }
 }
@@ -296,7 +296,7 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     // They take as long as the baseline, save something for certain, and are worse in nothing.
     let savers: Vec<&Standing> = common(d)
         .filter(|s| is(d, s, d.by, Change::Even) && savings(d, s).len() > 1)
-        .filter(|s| !is(d, s, Measure::Time1MB, Change::Worse) && d.slower(&s.summary).is_none())
+        .filter(|s| !is(d, s, Measure::Time1MB, Change::Worse) && d.slower(&s.summary, d.by).is_none())
         .filter(|s| !d.costs().any(|f| is(d, s, f, Change::Worse)))
         .collect();
     let spares = |s: &&&Standing| saving(d, s, Measure::StartupLost).is_some();
@@ -356,7 +356,7 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
         return saves(s);
     }
     let maybe = common(d).find_map(|s| match change(d, s, d.by)?.change {
-        Change::NotShown { runs } if gain(d, s) > 0.0 => Some(format!(
+        Change::NotShown { runs: Some(runs) } if gain(d, s) > 0.0 => Some(format!(
             "; {} may be {} % faster, but it takes about {} runs to show it, not {}",
             s.summary.label,
             percent(gain(d, s)),

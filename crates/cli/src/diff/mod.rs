@@ -55,6 +55,8 @@ struct Count {
     compared: usize,
     better: usize,
     worse: usize,
+    uncertain: usize,
+    one_sided: usize,
     too_few: usize,
     unlike: usize,
     missing: usize,
@@ -66,6 +68,8 @@ impl Count {
         self.compared += 1;
         self.better += usize::from(is == Is::Better);
         self.worse += usize::from(is == Is::Worse);
+        self.uncertain += usize::from(is == Is::Uncertain);
+        self.one_sided += usize::from(is == Is::OneSided);
         self.too_few += usize::from(is == Is::TooFew);
         self.unlike += usize::from(is == Is::Unlike);
     }
@@ -75,6 +79,8 @@ impl Count {
             vec![format!("{} of {} startups and paths are worse in B", self.worse, self.compared)];
         for (n, what) in [
             (self.better, "better"),
+            (self.uncertain, "not certain"),
+            (self.one_sided, "with a measure that only one has"),
             (self.too_few, "not compared, with too few runs"),
             (self.unlike, "not compared, with another workload"),
             (self.missing, "only in A"),
@@ -177,7 +183,7 @@ impl Diff {
             bail!("found no startup and path that both have, expected one or more");
         }
         let worse = count.worse + count.missing > 0;
-        if worse || self.any && count.better + count.new > 0 {
+        if worse || self.any && count.better + count.new + count.one_sided > 0 {
             return Ok(false);
         }
         if count.too_few > 0 {
@@ -245,14 +251,16 @@ mod tests {
     #[test]
     fn what_is_worse_or_missing_is_counted() {
         let mut count = Count::default();
-        for is in [Is::Same, Is::Open, Is::Better, Is::Worse, Is::TooFew, Is::Unlike] {
+        let all =
+            [Is::Same, Is::Open, Is::Better, Is::Worse, Is::Uncertain, Is::OneSided, Is::TooFew, Is::Unlike];
+        for is in all {
             count.add(is);
         }
         count.missing = 2;
         assert_eq!(
             count.sentence(),
-            "1 of 6 startups and paths are worse in B; 1 better; 1 not compared, with too few runs; 1 not compared, with another \
-             workload; 2 only in A."
+            "1 of 8 startups and paths are worse in B; 1 better; 1 not certain; 1 with a measure that only one has; 1 not \
+             compared, with too few runs; 1 not compared, with another workload; 2 only in A."
         );
     }
 }

@@ -374,9 +374,10 @@ impl<'a> Question<'a> {
         let without_idle_restart_percent = model.without_idle_restart(chosen)?.map(Effect::from);
         let mut advice = self.blank(recorded, Some(model.size));
         advice.sure.extend(time.and_then(|t| match t.change {
-            Change::NotShown { runs } => {
+            Change::NotShown { runs: Some(runs) } => {
                 Some(format!("The difference is not certain: about {runs} transfers would show it."))
             }
+            Change::NotShown { runs: None } => Some("The difference is not certain.".to_string()),
             _ => None,
         }));
         Ok(Advice {

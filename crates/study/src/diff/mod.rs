@@ -1,5 +1,6 @@
 //! Two results beside each other: before and after a change, or two engines.
 
+mod open;
 mod outcome;
 mod read;
 
@@ -41,10 +42,13 @@ pub struct Line {
     pub path: String,
     /// The label of the startup.
     pub startup: String,
-    /// What B is: better, worse, no-difference, same, too-few-runs, other-workload, missing (only in A) or new (only in B).
+    /// What B is: better, worse, no-difference, not-certain, one-sided (only one has a measure), same, too-few-runs,
+    /// other-workload, missing (only in A) or new (only in B).
     pub b_is: &'static str,
     /// What is worse, then what is better.
     pub why: Vec<String>,
+    /// What is in one result only, and what is not certain.
+    pub open: Vec<String>,
     /// What it is by: `objects_median_s`, `time_to_10mb_s`, `completion_s` or `goodput_mbps`; null if it is in one result only.
     pub measure: Option<&'static str>,
     /// Its rows in A.
@@ -79,6 +83,7 @@ pub fn lines(path: &str, a: &[Row], b: &[Row], margin: f64) -> Vec<Line> {
         startup: startup.to_string(),
         b_is,
         why: Vec::new(),
+        open: Vec::new(),
         measure: None,
         a: None,
         b: None,
@@ -92,6 +97,7 @@ pub fn lines(path: &str, a: &[Row], b: &[Row], margin: f64) -> Vec<Line> {
         let percent = |m: Median| [m.mid, m.low, m.high];
         all.push(Line {
             why: o.why.iter().map(|w| w.1.clone()).collect(),
+            open: o.open(),
             measure: Some(o.by.name()),
             a: Some(Side::of(x, o.by)),
             b: Some(Side::of(y, o.by)),

@@ -1,12 +1,13 @@
 //! What B is against A: one startup over one path in two results.
 
-use crate::decision::{self, Decision, Terms, is_broken};
+use super::open::{self, only};
+use crate::decision::{Change, Decision, Difference, Terms, is_broken};
 use crate::measures::{LOSS_MARGIN, Measure};
 use crate::price::{Price, share};
 use crate::record::Row;
 use crate::stats::{FEWEST_PAIRS, Median, median, wilson};
 use crate::summary::Summary;
-use crate::words::{bytes, delay, number};
+use crate::words::{bytes, delay, list, number};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,12 @@ pub enum Is {
     Better,
     /// A measure is worse at 95 % confidence and beyond the margin.
     Worse,
-    /// No difference is certain and beyond the margin.
+    /// Every measure differs by less than its margin, with its whole interval.
     Open,
+    /// A measure may differ by more than its margin.
+    Uncertain,
+    /// A measure is in one result only, and nothing else differs.
+    OneSided,
     /// Every run that both have has the same figures.
     Same,
     /// Fewer than [`FEWEST_PAIRS`] valid runs, and not the same.
@@ -34,6 +39,8 @@ impl Is {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Open => "no-difference",
+            Self::Uncertain => "not-certain",
+            Self::OneSided => "one-sided",
             Self::Same => "same",
             Self::TooFew => "too-few-runs",
             Self::Unlike => "other-workload",
@@ -50,6 +57,10 @@ pub struct Outcome {
     pub by: Measure,
     /// What is worse, then what is better: a word for a table, and a clause.
     pub why: Vec<(&'static str, String)>,
+    /// Measures that one result only has, and whether that is B.
+    pub only: Vec<(Measure, bool)>,
+    /// Measures that may differ, if nothing is worse or better.
+    pub uncertain: Vec<Measure>,
     /// The difference of B from A in percent with its interval, over runs in which both have a value; `None`
     /// where runs do not pair.
     pub percent: Option<Median>,
@@ -60,8 +71,9 @@ pub struct Outcome {
 /// The names of the two results as startups of one decision.
 const NAMES: [&str; 2] = ["A", "B"];
 
-/// The runs of both with seeds that both have, as rows of two startups.
-fn common(a: &Summary, b: &Summary) -> Vec<Row> {
+/// The runs of both with seeds that both have, as rows of two startups, without the time to 10 MB if `only` one result
+/// has it: it was not observed, which is not late.
+fn common(a: &Summary, b: &Summary, only: &[(Measure, bool)]) -> Vec<Row> {
     let theirs: BTreeSet<u64> = b.rows.iter().map(|r| r.seed).collect();
     let seeds = a.rows.iter().map(|r| r.seed).filter(|s| theirs.contains(s));
     let numbers: BTreeMap<u64, u32> = seeds.zip(0..).collect();
@@ -71,6 +83,9 @@ fn common(a: &Summary, b: &Summary) -> Vec<Row> {
     };
     let mut all = of(a, NAMES[0]);
     all.extend(of(b, NAMES[1]));
+    if only.iter().any(|(m, _)| *m == Measure::Time10MB) {
+        all.iter_mut().for_each(|r| r.time_to_bytes_s.clear());
+    }
     all
 }
 
@@ -133,9 +148,11 @@ impl Outcome {
             && x != y
         {
             let (by, why) = (Measure::Completion, vec![("other workload", format!("A has {x}, B {y}"))]);
-            return Self { is: Is::Unlike, by, why, percent: None, pairs: 0 };
+            let (only, uncertain) = (Vec::new(), Vec::new());
+            return Self { is: Is::Unlike, by, why, only, uncertain, percent: None, pairs: 0 };
         }
-        let rows = common(a, b);
+        let only = only(a, b);
+        let rows = common(a, b, &only);
         let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
         let d = Decision::new(&rows, &terms);
         let find = |name: &str| d.standings.iter().map(|s| &s.summary).find(|s| s.label == name);
@@ -146,9 +163,17 @@ impl Outcome {
             }
             _ => Self::apart(a, b, margin),
         };
-        // The runs that both have are equal, but too few: the others may differ.
-        if outcome.is == Is::Same && a.rows.len() != b.rows.len() && outcome.pairs < FEWEST_PAIRS {
-            outcome.is = Is::TooFew;
+        outcome.is = match outcome.is {
+            // The runs that both have are equal, but too few: the others may differ.
+            Is::Same if a.rows.len() != b.rows.len() && outcome.pairs < FEWEST_PAIRS => Is::TooFew,
+            Is::Open | Is::Same if !only.is_empty() => Is::OneSided,
+            Is::Open if !outcome.uncertain.is_empty() => Is::Uncertain,
+            is => is,
+        };
+        outcome.uncertain.retain(|m| !only.iter().any(|o| o.0 == *m));
+        outcome.only = only;
+        if !matches!(outcome.is, Is::Uncertain | Is::OneSided) {
+            outcome.uncertain.clear();
         }
         if is_broken(b) && !is_broken(a) {
             outcome.is = Is::Worse;
@@ -160,19 +185,45 @@ impl Outcome {
     /// Run by run; `costs` is over the runs whose losses and queues can be compared.
     fn paired(d: &Decision, costs: &Decision, a: &Summary, b: &Summary) -> Self {
         let time = d.against(b, d.by);
-        let completes = d.against(b, Measure::Completion);
         let pairs = time.map_or(0, |t| t.runs);
-        let never = time.map_or([0, 0], |t| t.never);
-        let never = if never == [0, 0] { completes.map_or([0, 0], |c| c.never) } else { never };
+        // Time to 10 MB does not show how a longer transfer ends.
+        let mut by = vec![d.by];
+        if d.by != Measure::ObjectMedian {
+            by.extend([Measure::Completion, Measure::Time10MB].into_iter().filter(|m| *m != d.by));
+        }
+        let times: Vec<(Measure, Difference)> =
+            by.into_iter().filter_map(|m| Some((m, d.against(b, m)?))).collect();
+        let most = |better: fn([usize; 2]) -> bool| {
+            let all = times.iter().filter(|(_, t)| better(t.never));
+            all.min_by_key(|(m, _)| *m != Measure::Completion)
+        };
+        let (stalls, completes) = (most(|[a, b]| a > b), most(|[a, b]| b > a));
+        let all_get_there = times.iter().all(|(_, t)| t.never == [0, 0]);
+        let first = |change: Change| times.iter().find(|(_, t)| all_get_there && t.change == change);
+        let in_some = |m: Measure, some: usize, of: usize| {
+            let what = if m == Measure::Time10MB { "deliver 10 MB" } else { "complete" };
+            (what, share(some, of))
+        };
         let mut why = Vec::new();
-        let change = time.map_or(decision::Change::TooFew, |t| t.change);
-        if never[0] > never[1] {
-            why.push(("stalls", format!("does not complete in {} in which A does", share(never[0], pairs))));
-        } else if change == decision::Change::Worse && never == [0, 0] {
-            why.push(("slower", "is slower".into()));
-        } else if let Some(p) = d.slower(b).filter(|_| never == [0, 0]) {
+        let change = time.map_or(Change::TooFew, |t| t.change);
+        if let Some((m, t)) = stalls {
+            let (what, runs) = in_some(*m, t.never[0], t.runs);
+            why.push(("stalls", format!("does not {what} in {runs} in which A does")));
+        } else if let Some((m, t)) = first(Change::Worse) {
+            why.push(if *m == d.by {
+                ("slower", "is slower".to_string())
+            } else {
+                ("later", format!("needs {} % more {}", number(t.median.mid.abs()), m.entry().label))
+            });
+        } else if let Some((m, p)) =
+            times.iter().filter(|_| all_get_there).find_map(|(m, _)| Some((*m, d.slower(b, *m)?)))
+        {
             let (runs, most) = (p.share(p.pays), number(p.most.round()));
-            why.push(("slower", format!("is slower in {runs}, by up to {most} %")));
+            why.push(if m == d.by {
+                ("slower", format!("is slower in {runs}, by up to {most} %"))
+            } else {
+                ("later", format!("needs more {} in {runs}, up to {most} %", m.entry().label))
+            });
         }
         let own = costs.standings.iter().map(|s| &s.summary).find(|s| s.label == NAMES[1]);
         for figure in costs.costs() {
@@ -193,18 +244,23 @@ impl Outcome {
             });
         }
         let worse = !why.is_empty();
-        if never[1] > never[0] {
-            why.push(("completes", format!("completes in {} in which A does not", share(never[1], pairs))));
-        } else if change == decision::Change::Better && never == [0, 0] {
-            why.push(("faster", "is faster".into()));
+        if let Some((m, t)) = completes {
+            let (what, runs) = in_some(*m, t.never[1], t.runs);
+            why.push(("completes", format!("{what}s in {runs} in which A does not")));
+        } else if let Some((m, t)) = first(Change::Better) {
+            why.push(if *m == d.by {
+                ("faster", "is faster".to_string())
+            } else {
+                ("sooner", format!("needs {} % less {}", number(t.median.mid.abs()), m.entry().label))
+            });
         }
         let fewer = own.and_then(|b| costs.against(b, Measure::StartupLost));
-        if fewer.is_some_and(|x| x.change == decision::Change::Better) {
+        if fewer.is_some_and(|x| x.change == Change::Better) {
             why.push(("loses fewer", "loses fewer packets".into()));
         }
         let is = match change {
             _ if same(a, b) => Is::Same,
-            decision::Change::TooFew => Is::TooFew,
+            Change::TooFew => Is::TooFew,
             _ if worse => Is::Worse,
             _ if !why.is_empty() => Is::Better,
             _ => Is::Open,
@@ -212,8 +268,10 @@ impl Outcome {
         if matches!(is, Is::Same | Is::TooFew) {
             why.clear();
         }
+        let mut uncertain = open::times(&times);
+        uncertain.extend(own.map_or_else(Vec::new, |b| open::costs(costs, a, b)));
         let percent = time.map(|t| t.median).filter(|m| m.mid.is_finite());
-        Self { is, by: d.by, why, percent, pairs }
+        Self { is, by: d.by, why, only: Vec::new(), uncertain, percent, pairs }
     }
 
     /// By intervals of each, where no run has the seed of another.
@@ -276,7 +334,8 @@ impl Outcome {
         } else {
             Is::Better
         };
-        Self { is, by, why, percent: None, pairs: 0 }
+        let uncertain = open::apart(a, b, by, margin);
+        Self { is, by, why, only: Vec::new(), uncertain, percent: None, pairs: 0 }
     }
 
     /// The words for a table.
@@ -285,9 +344,32 @@ impl Outcome {
             Is::Same => "same".into(),
             Is::TooFew => "too few runs".into(),
             Is::Open => "no difference".into(),
+            Is::Uncertain => "not certain".into(),
+            Is::OneSided => {
+                let place = |b: bool| if b { "B" } else { "A" };
+                let all = self.only.iter().map(|(m, b)| format!("{} only in {}", m.entry().word, place(*b)));
+                all.collect::<Vec<_>>().join(", ")
+            }
             Is::Unlike => "another workload".into(),
             Is::Better | Is::Worse => self.why.iter().map(|w| w.0).collect::<Vec<_>>().join(", "),
         }
+    }
+
+    /// What is in one result only, and what is not certain: a clause each.
+    pub fn open(&self) -> Vec<String> {
+        let labels =
+            |all: &[Measure]| -> Vec<String> { all.iter().map(|m| m.entry().label.to_string()).collect() };
+        let of = |b: bool| -> Vec<Measure> { self.only.iter().filter(|o| o.1 == b).map(|o| o.0).collect() };
+        let mut all = Vec::new();
+        for (is_b, name) in [(false, "A"), (true, "B")] {
+            let some = of(is_b);
+            all.extend((!some.is_empty()).then(|| format!("only in {name}: {}", list(&labels(&some)))));
+        }
+        all.extend(
+            (!self.uncertain.is_empty())
+                .then(|| format!("whether it differs is not certain: {}", list(&labels(&self.uncertain)))),
+        );
+        all
     }
 
     /// What a reader should know beside the table; nothing if that tells all.
@@ -308,6 +390,7 @@ impl Outcome {
             let [x, y] = [a, b].map(|s| s.rows.len());
             parts.push(format!("compared over the {} runs that both have, of {x} and {y}", self.pairs));
         }
+        parts.extend(self.open());
         parts.extend(is_broken(a).then(|| "A broke a rule".to_string()));
         let never = [a, b].map(Summary::unfinished);
         parts.extend((never[0] > 0 && never[1] > 0).then(|| {
@@ -407,6 +490,18 @@ mod tests {
         assert_eq!(is(&of([7.0, 7.2], 12), &other), (Is::Worse, "stalls".into()));
     }
 
+    /// In six of 13 runs only B completes: those in which both do show that it loses fewer packets.
+    #[test]
+    fn what_stalls_loses_little_and_that_is_no_merit() {
+        let lost = |rows: Vec<Row>, odd: u64, even: u64| {
+            sample::with(rows, |r| r.startup_lost_packets = Some(if r.run % 2 == 1 { odd } else { even }))
+        };
+        let a = never(lost(of([7.0, 7.2], 13), 0, 500), &[1, 3, 5, 7, 9, 11]);
+        let b = lost(of([7.0, 7.2], 13), 100, 100);
+        let o = outcome(&a, &b);
+        assert_eq!((o.is, o.words().as_str()), (Is::Better, "completes, loses fewer"));
+    }
+
     /// A third of the runs lose 3,000 packets, so that the median tells nothing.
     #[test]
     fn a_mixture_of_losses_is_worse() {
@@ -471,6 +566,72 @@ mod tests {
             r.peak_queue_delay_s = Some(30.0);
         }
         assert_eq!(is(&a, &elsewhere(waits)), (Is::Worse, "longer queue".into()));
+    }
+
+    /// Null against a number is no difference of nothing, whichever has it; and what was not observed is not late.
+    #[test]
+    fn what_one_result_only_has_is_named() {
+        let a = of([7.0, 7.2], 6);
+        let without = |change: fn(&mut Row)| sample::with(of([7.0, 7.2], 6), change);
+        for (b, word, label) in [
+            (without(|r| r.peak_queue_delay_s = None), "queue", "longest wait in the queue"),
+            (without(|r| r.startup_lost_packets = None), "lost", "packets lost in startup"),
+            (without(|r| r.time_to_bytes_s.clear()), "10mb", "time to 10 MB"),
+        ] {
+            assert_eq!(is(&a, &b), (Is::OneSided, format!("{word} only in A")));
+            assert_eq!(is(&b, &a), (Is::OneSided, format!("{word} only in B")));
+            let note = outcome(&b, &a).note(&summarise(&b)[0], &summarise(&a)[0]);
+            assert_eq!(note, Some(format!("search: only in B: {label}")));
+            // What is slower besides stays worse, and the measure is named.
+            let slow = sample::with(b, |r| r.completion_s = r.completion_s.map(|t| 2.0 * t));
+            let o = outcome(&a, &slow);
+            assert_eq!((o.is, o.open()), (Is::Worse, vec![format!("only in A: {label}")]));
+        }
+        // A transfer that does not complete in any run lost its time for another reason.
+        assert_eq!(is(&a, &without(|r| r.completion_s = None)), (Is::Worse, "stalls".into()));
+    }
+
+    /// A transfer of 50 MB reaches 10 MB as early as before, and its end later.
+    #[test]
+    fn completion_is_compared_beside_the_time_to_10_mb() {
+        let of = |by: f64| {
+            sample::with(of([7.0, 7.2], 6), |r| {
+                r.size_bytes = Some(50_000_000);
+                r.completion_s = r.completion_s.map(|t| 4.0 * t * by);
+            })
+        };
+        let o = outcome(&of(1.0), &of(1.25));
+        assert_eq!((o.is, o.words().as_str(), o.by), (Is::Worse, "later", Measure::Time10MB));
+        assert_eq!(o.why[0].1, "needs 25 % more time to completion");
+        assert_eq!(is(&of(1.0), &of(0.75)), (Is::Better, "sooner".into()));
+        assert_eq!(is(&of(1.0), &of(1.01)).0, Is::Open);
+        let never = sample::with(of(1.0), |r| r.completion_s = None);
+        assert_eq!(outcome(&of(1.0), &never).why[0].1, "does not complete in every run in which A does");
+    }
+
+    #[test]
+    fn what_may_be_beyond_the_margin_is_not_certain() {
+        let a = of([7.0, 7.2], 30);
+        let mut b = a.clone();
+        for (i, r) in b.iter_mut().enumerate() {
+            let by = [4.0, 0.5, 1.0][i % 3];
+            r.time_to_bytes_s.values_mut().flatten().for_each(|t| *t *= by);
+            r.completion_s = r.completion_s.map(|t| t * by);
+        }
+        let o = outcome(&a, &b);
+        assert_eq!((o.is, o.words().as_str()), (Is::Uncertain, "not certain"));
+        let said = ["whether it differs is not certain: time to 10 MB and time to completion"];
+        assert_eq!((o.open(), o.uncertain.len()), (said.map(String::from).to_vec(), 2));
+        // Runs of other seeds, whose times overlap.
+        let wide = sample::with(of([7.0, 9.0], 30), |r| r.seed += 1000);
+        assert_eq!(is(&a, &wide), (Is::Uncertain, "not certain".into()));
+        assert_eq!(is(&a[..5], &wide[..5]).0, Is::TooFew);
+        let near = sample::with(of([7.0, 7.2], 30), |r| r.seed += 1000);
+        assert_eq!(is(&a, &near).0, Is::Open);
+        // Losses that one result does not show, since slow start had not ended.
+        let unended = sample::with(a.clone(), |r| (r.exit, r.class) = (None, crate::record::Class::None));
+        let o = outcome(&a, &unended);
+        assert_eq!((o.is, o.uncertain), (Is::Uncertain, vec![Measure::StartupLost]));
     }
 
     /// Neither a larger transfer nor one that has no end is a slower one.

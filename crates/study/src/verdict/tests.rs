@@ -302,7 +302,13 @@ fn losses_that_nobody_shows_are_not_weighed() {
     let unended = |name, time| with(rows(name, &[time; 12]), |r| (r.exit, r.class) = (None, Class::None));
     let all = [unended("hystart", 10.0), unended("ess", 7.0)].concat();
     let text = said(&all);
-    assert!(text.contains("the best trade-off of time and delay is ess"), "{text}");
+    // No star, and no trade-off, beside losses that are not shown.
+    assert!(
+        !text.contains("trade-off") && text.contains("ess takes 30 % less time, but its losses"),
+        "{text}"
+    );
+    let decision = Decision::new(&all, &Terms::default());
+    assert!(decision.standings.iter().all(|s| !s.unbeaten));
     // One that shows its own is not beaten by one that does not.
     let few = with(rows("suss", &[8.0; 12]), |r| r.startup_lost_packets = Some(12));
     let text = said(&[unended("hystart", 10.0), unended("ess", 7.0), few].concat());
