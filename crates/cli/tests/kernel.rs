@@ -150,7 +150,7 @@ fn check_tells_which_commands_work() {
     let check = without_bpffs(&["kernel", "check"]);
     let said = text(&check.stdout);
     assert!(check.status.success(), "{said}");
-    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf"), "{said}");
+    assert!(said.contains("mount -t bpf -o mode=0700 bpf /sys/fs/bpf"), "{said}");
     let of = |verb: &str| {
         let line = said.lines().find_map(|l| l.strip_prefix(&format!("  {verb:<14}")));
         line.unwrap_or_else(|| panic!("no {verb:?} in {said}")).to_string()
@@ -160,7 +160,10 @@ fn check_tells_which_commands_work() {
     let pin = without_bpffs(&["kernel", "load", "search", "--pin"]);
     let said = text(&pin.stderr);
     assert_eq!(pin.status.code(), Some(2), "{said}");
-    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("Without --pin"), "{said}");
+    assert!(
+        said.contains("mount -t bpf -o mode=0700 bpf /sys/fs/bpf") && said.contains("Without --pin"),
+        "{said}"
+    );
 }
 
 /// The child of the test below, in a network namespace of its own: what `load` and `list` print while a
@@ -277,6 +280,49 @@ fn unload_all_removes_what_is_pinned() {
     ] {
         assert!(said.contains(words), "no {words:?} in {said}\n{errors}");
     }
+}
+
+/// In a bpffs that is open to all, another user makes the directory of the pins, with links of the names of a control
+/// and of a selection to a folder of root.
+#[test]
+fn a_directory_of_pins_of_another_user_is_refused() {
+    if !works(&[Verb::Pin, Verb::SelectPin]) {
+        return;
+    }
+    let out = in_namespaces(
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        group=/sys/fs/cgroup/ss-links-$$
+        mkdir $group
+        mount -t tmpfs -o mode=700 tmpfs /mnt
+        pins=/sys/fs/bpf/slowstart
+        other='setpriv --reuid 65534 --regid 65534 --clear-groups'
+        for made in directory link writable; do
+            echo root > /mnt/file
+            case $made in
+                directory) $other mkdir $pins;;
+                link) $other mkdir /sys/fs/bpf/theirs; $other ln -s /sys/fs/bpf/theirs $pins;;
+                writable) mkdir $pins; chmod 777 $pins;;
+            esac
+            for name in ss_tsl ss_tsl-next; do $other ln -s /mnt $pins/$name; done
+            $S kernel load tsl --pin; echo \"$made: load $?\"
+            $S kernel select --pin --cgroup $group reno; echo \"$made: select $?\"
+            $S kernel unselect --cgroup $group; echo \"$made: unselect $?\"
+            $S kernel unload tsl; echo \"$made: unload $?\"
+            echo \"$made: $(ls /mnt)\"
+            rm -r $pins
+        done
+        $S kernel load tsl --pin; echo \"own: load $?\"; $S kernel unload tsl
+        rmdir $group",
+    );
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    for made in ["directory", "link", "writable"] {
+        for words in ["load 2", "select 2", "unselect 2", "unload 2", "file"] {
+            assert!(said.contains(&format!("{made}: {words}\n")), "{made}: no {words:?} in {said}\n{errors}");
+        }
+    }
+    assert!(said.contains("own: load 0\n"), "{said}\n{errors}");
+    let why = "open /sys/fs/bpf/slowstart: not a directory that this user alone can write to";
+    assert_eq!(errors.matches(why).count(), 12, "{errors}");
 }
 
 /// A selection that a process holds is listed with the process, and `unselect` ends it.

@@ -136,7 +136,8 @@ pub struct Check {
 /// Arms of a trial that need `load`.
 const STARTUP_ARMS: (Verb, &str) = (Trial, "arms that are startups of this project");
 
-const MOUNT_BPFFS: &str = "mount -t bpf bpf /sys/fs/bpf";
+/// For root alone, as systemd mounts it: without the mode every user can make directories there.
+const MOUNT_BPFFS: &str = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf";
 
 /// Major and minor of a release such as `6.18.44-fc`.
 fn version(release: &str) -> Option<(u32, u32)> {

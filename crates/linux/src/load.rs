@@ -15,12 +15,11 @@ use crate::list::{available, control_names, list, registered};
 use crate::lock::StateLock;
 use crate::memory::{Memory, MemoryConfig};
 use crate::open::{Open, counts};
-use crate::pins::{MAPS, pin_dir, remove_pins};
+use crate::pins::{MAPS, make_pins, must_be_ours, pin_dir, remove_pins};
 use crate::privileges::must_be_privileged;
 use crate::table::Control;
 use libbpf_rs::{Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 use slowstart::registry::Algorithm;
-use slowstart_files::create_folder;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -227,7 +226,7 @@ fn register(mut object: Object, name: String) -> Result<Held, KernelError> {
 }
 
 fn pin_maps(object: &mut Object, dir: &Path) -> Result<(), KernelError> {
-    create_folder(dir).map_err(KernelError::path("create", dir))?;
+    make_pins(dir)?;
     for mut map in object.maps_mut() {
         let file = MAPS.iter().find(|(name, _)| map.name() == *name).map(|(_, file)| dir.join(file));
         if let Some(file) = file {
@@ -246,6 +245,7 @@ pub fn load_pinned(spec: &Spec) -> Result<(String, bool), KernelError> {
     let what = format!("pin {name}");
     check.must(Verb::Pin, &what)?;
     let _lock = StateLock::acquire(&what)?;
+    must_be_ours()?;
     let (dir, next) = (pin_dir(&name), pin_dir(&format!("{name}-next")));
     // A process that was killed may have left it.
     remove_pins(&next)?;
@@ -317,6 +317,7 @@ pub fn unload(name: &str) -> Result<Unloaded, KernelError> {
     let what = format!("unload {name}");
     must_be_privileged(&what)?;
     let lock = StateLock::acquire(&what)?;
+    must_be_ours()?;
     let running = list()?;
     let Some(found) = running.iter().find(|r| r.name == name || r.startup == Some(name)) else {
         let defaults = restore_defaults_of(&lock, name)?;

@@ -17,12 +17,11 @@ pub(crate) const STATE: &str = "/run/slowstart";
 /// How long another process may hold the lock.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Opens that directory, and makes it if it is missing.
+/// Makes a directory if it is missing.
 ///
 /// # Errors
-/// If others than this user can write there.
-pub(crate) fn state_folder() -> io::Result<Folder> {
-    let dir = Path::new(STATE);
+/// If it is a link, or others than this user can write there.
+pub(crate) fn own_directory(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o755).create(dir) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
         _ => {}
@@ -31,6 +30,16 @@ pub(crate) fn state_folder() -> io::Result<Folder> {
     if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o022 != 0 {
         return Err(io::Error::other("not a directory that this user alone can write to"));
     }
+    Ok(())
+}
+
+/// Opens the directory of the state, and makes it if it is missing.
+///
+/// # Errors
+/// If others than this user can write there.
+pub(crate) fn state_folder() -> io::Result<Folder> {
+    let dir = Path::new(STATE);
+    own_directory(dir)?;
     Folder::open(dir)
 }
 

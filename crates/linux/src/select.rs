@@ -12,14 +12,13 @@ use crate::check::{Check, Verb};
 use crate::error::KernelError;
 use crate::list::{Holder, available, list, lookup, processes_with_maps};
 use crate::lock::StateLock;
-use crate::pins::{PINS, remove_pins};
+use crate::pins::{PINS, make_pins, must_be_ours, remove_pins};
 use crate::privileges::must_be_privileged;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use slowstart_files::create_folder;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -177,6 +176,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
         return Ok(Selection { control: name, replaced: None, object, attached });
     }
     let _lock = StateLock::acquire(&what)?;
+    must_be_ours()?;
     let dir = pin_dir(&cgroup);
     let next = PathBuf::from(format!("{}-next", dir.display()));
     // A process that was killed may have left it.
@@ -194,8 +194,8 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
 /// applies.
 fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<Attached, KernelError> {
     let what = format!("pin {}", dir.display());
-    create_folder(next).map_err(KernelError::path("create", next))?;
-    create_folder(dir).map_err(KernelError::path("create", dir))?;
+    make_pins(next)?;
+    make_pins(dir)?;
     let mut attached = Attached::new(object, PROGRAM, cgroup)?;
     for mut map in object.maps_mut() {
         if map.name() == CHOICE {
@@ -221,6 +221,7 @@ pub fn unselect(cgroup: &Path) -> Result<PinnedSelection, KernelError> {
     let what = format!("unselect {}", cgroup.display());
     must_be_privileged(&what)?;
     let _lock = StateLock::acquire(&what)?;
+    must_be_ours()?;
     let cgroup = absolute(cgroup)?;
     let dir = pin_dir(&cgroup);
     let Some(found) = read_pins(&dir) else {
