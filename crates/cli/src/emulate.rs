@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, User, geteuid};
+use slowstart::units::Span;
 use slowstart_linux::emulate::{Cgroup, DirectionStats, Emulation, INVALID, SERVER, enter_user_namespace};
 use slowstart_sim::path::PathSpec;
 use std::io::{self, IsTerminal};
@@ -130,6 +131,9 @@ impl Emulate {
         let report = emulation.stop()?;
         print_stats("forward", &report.forward);
         print_stats("back", &report.back);
+        if report.stood_still > Span(0) {
+            tell(&format!("the path stood still for {:.2} s", report.stood_still.0 as f64 / 1e9));
+        }
         if !status.success() {
             tell(&format!("{} ended with {status}", self.command[0]));
         }

@@ -121,6 +121,30 @@ fn the_status_is_that_of_the_program() {
     assert!(text(&out.stderr).contains("no-such-program: No such file"), "{}", text(&out.stderr));
 }
 
+/// A path that stood still while a packet waited says so, and its run is invalid, though no packet was released late.
+#[test]
+fn a_path_that_is_stopped_makes_the_run_invalid() {
+    let Some(_one) = able("a_path_that_is_stopped_makes_the_run_invalid") else { return };
+    let sends = "import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(200):
+    s.sendto(b'x', ('10.77.0.1', 9))
+    time.sleep(0.02)";
+    let child = emulate(&[], &["python3", "-c", sends]).spawn().expect("it runs");
+    wait_for_program(&child, "python3");
+    thread::sleep(Duration::from_millis(500));
+    signal(&child, Signal::SIGSTOP);
+    thread::sleep(Duration::from_secs(1));
+    signal(&child, Signal::SIGCONT);
+    let out = child.wait_with_output().expect("it ends");
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    let seconds =
+        said.split("the path stood still for ").nth(1).and_then(|t| t.split(' ').next()?.parse::<f64>().ok());
+    // The packets of a second come at the end of the sleep in which it was stopped.
+    assert!(seconds.is_some_and(|s| (0.7..5.0).contains(&s)), "{said}");
+}
+
 #[test]
 fn an_interrupted_program_ends_and_the_status_says_so() {
     let Some(_one) = able("an_interrupted_program_ends_and_the_status_says_so") else { return };

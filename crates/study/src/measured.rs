@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 pub const SIMULATOR: &str = "sim";
 
 /// The caveat of a run on the real clock for which the machine was too busy.
-pub const INVALID: &str = "Run invalid: the machine was too busy: more than 1 % of packets were released over 1 ms late, or an end waited for a processor for over 10 % of the run.";
+pub const INVALID: &str = "Run invalid: the machine was too busy: more than 1 % of packets were released over 1 ms late, the path stood still for over 1 % of the run, or an end waited for a processor for over 10 % of the run.";
 
 /// What the caveat of a run begins with that ended because a controller in a library broke a rule.
 pub const BROKEN: &str = "the run ended, since its controller broke a rule";

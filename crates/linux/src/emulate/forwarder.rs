@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WAKEUP: Span = Span::micros(30);
 /// Longest sleep, after which the thread checks whether it must stop.
 const IDLE: Span = Span::millis(50);
+/// A thread that comes back this much later than it meant to stood still: more than a round of its work takes. Packets
+/// that came meanwhile waited in the devices, how long is not known.
+const STOOD_STILL: Span = Span::millis(10);
 /// Packets read or written before the other direction is served.
 const BATCH: usize = 64;
 /// Packet buffers kept for reuse.
@@ -192,13 +195,20 @@ pub(super) fn forward(
     let mut back = Lane::new(path.back, client, server, record);
     wait_for_packet(server, client, stop);
     let start = clock();
+    let (mut stood_still, mut meant) = (Span(0), Instant::ZERO);
     while !stop.load(Ordering::Relaxed) {
+        let round = Instant(clock().since(start).0);
+        let late = round.since(meant);
+        meant = round;
         let mut busy = forward.serve(start);
         busy |= back.serve(start);
         busy |= forward.release(start);
         busy |= back.release(start);
-        busy |= forward.receive(start)?;
-        busy |= back.receive(start)?;
+        let came = forward.receive(start)? | back.receive(start)?;
+        if came && late > STOOD_STILL {
+            stood_still += late;
+        }
+        busy |= came;
         if busy {
             continue;
         }
@@ -209,6 +219,7 @@ pub(super) fn forward(
             continue;
         }
         let wait = wait - WAKEUP;
+        meant = round + wait;
         let timeout = TimeSpec::new((wait.0 / 1_000_000_000) as i64, (wait.0 % 1_000_000_000) as i64);
         let mut ready = [
             PollFd::new(server.file.as_fd(), PollFlags::POLLIN),
@@ -217,5 +228,6 @@ pub(super) fn forward(
         // An interrupted sleep needs no handling: the loop checks everything again.
         let _ = ppoll(&mut ready, Some(timeout), None);
     }
-    Ok(Report { start, forward: forward.finish(), back: back.finish() })
+    let ran = clock().since(start);
+    Ok(Report { start, ran, stood_still, forward: forward.finish(), back: back.finish() })
 }

@@ -118,7 +118,13 @@ mod tests {
 
     fn report(forward: Vec<PacketRecord>, back: Vec<PacketRecord>) -> Report {
         let stats = |records| DirectionStats { records, ..DirectionStats::default() };
-        Report { start: Instant::ZERO, forward: stats(forward), back: stats(back) }
+        Report {
+            start: Instant::ZERO,
+            ran: Span(0),
+            stood_still: Span(0),
+            forward: stats(forward),
+            back: stats(back),
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Packet counts and times of one emulation run.
 
 use super::Lateness;
-use slowstart::units::Instant;
+use slowstart::units::{Instant, Span};
 use slowstart_sim::path::{Dropped, PacketInfo};
 
 /// The message of a run whose results do not represent the path; see [`Report::valid`].
@@ -49,6 +49,10 @@ pub struct DirectionStats {
 pub struct Report {
     /// When the time of the path began, with its first packet, on the kernel's monotonic clock.
     pub start: Instant,
+    /// How long it ran from then on.
+    pub ran: Span,
+    /// How long packets may have waited for a thread that was stopped or did not get a processor.
+    pub stood_still: Span,
     /// From server to client.
     pub forward: DirectionStats,
     /// From client to server.
@@ -56,8 +60,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns true if in either direction at most 1 % of the packets were released more than 1 ms late.
+    /// Returns true if in either direction at most 1 % of the packets were released more than 1 ms late, and the path
+    /// stood still for at most 1 % of the run.
     pub fn valid(&self) -> bool {
-        self.forward.lateness.valid() && self.back.lateness.valid()
+        let moved = self.stood_still.0.saturating_mul(100) <= self.ran.0;
+        moved && self.forward.lateness.valid() && self.back.lateness.valid()
     }
 }
