@@ -97,6 +97,18 @@ fn a_kernel_leaves_slow_start_where_the_simulator_does_and_repeats_to_the_byte()
     }
 }
 
+/// Thousands of packets are lost of a window of megabytes: the receiver must keep what comes behind them, or it is sent again.
+#[test]
+fn a_kernel_has_memory_for_what_comes_out_of_order() {
+    let Some(engine) = engine("memory of a guest") else { return };
+    let startup = ["--startup", "cubic:hystart=0", "--size", "20MB", "--runs", "1"];
+    let arguments = [&["compare", "wifi-strong", "--engine", &engine], &startup[..]].concat();
+    let (text, all) = rows(&arguments);
+    let (lost, again) = (all[0].lost_packets.expect("known"), all[0].retransmitted_packets.expect("known"));
+    assert!(lost > 1000 && again * 10 < lost * 11, "{again} sent again, {lost} lost");
+    assert_eq!(text, rows(&arguments).0);
+}
+
 #[test]
 fn a_capture_of_a_kernel_has_its_packets() {
     let Some(engine) = engine("a capture of a kernel") else { return };
@@ -175,6 +187,10 @@ fn what_a_kernel_lacks_is_refused_by_name() {
     assert!(with(&["--startup", "cubic:beta=x"]).contains("the kernel refused the value"));
     assert!(with(&["--startup", "cubic", "--set", "iw=4"]).contains("set: the engine linux:"));
     assert!(with(&["--startup", "cubic", "--against", "cubic@-1s"]).contains("against: the engine linux:"));
+    // A kernel without accurate feedback lacks each case of this population.
+    let out = slowstart(&["league", "cubic", "--engine", &engine, "--population", "managed", "--runs", "1"]);
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() || message.contains("--population managed: set: "), "{message}");
     let app = refused(&[
         "compare",
         PATH,
