@@ -41,10 +41,11 @@ pub(crate) fn exit(r: &Recording) -> Option<MeasuredExit> {
     if r.seen.iter().any(|s| s.phase == Phase::Startup as u32) {
         return bbr_exit(r);
     }
-    // As watch.bpf.c tells it, for every control alike. Where the threshold was taken back, the loss that had set it
-    // proved spurious.
+    // Where the threshold was taken back, the loss that had set it proved spurious.
     let begin = r.seen.iter().rposition(|s| s.ssthresh == u32::MAX && s.state != LOSS).map_or(0, |i| i + 1);
-    let ends = |s: &Seen| s.state == LOSS || s.ssthresh != u32::MAX && s.cwnd >= s.ssthresh;
+    // Where much is lost at once, proportional rate reduction holds the window below the threshold until all is repaired.
+    let ends =
+        |s: &Seen| s.state == LOSS || s.ssthresh != u32::MAX && (s.cwnd >= s.ssthresh || s.state >= CWR);
     let i = begin + r.seen[begin..].iter().position(ends)?;
     let seen = &r.seen[i];
     // A loss may have reduced the window: the one before is that of the acknowledgement before.
@@ -133,6 +134,11 @@ mod tests {
         let lost = Seen { state: RECOVERY, retransmitted: 1, ..seen(2, 19, 14) };
         let e = exit(&recording(vec![seen(1, 20, u32::MAX), lost], HyStart::default())).expect("it ended");
         assert_eq!((e.reason, e.detected_cwnd, e.after), ("loss", Bytes(20_000), Bytes(14_000)));
+        // So much was lost that the window is below the threshold.
+        let much = Seen { cwnd: 5, ..lost };
+        let states = vec![seen(1, 20, u32::MAX), much, seen(9, 14, 14)];
+        let e = exit(&recording(states, HyStart::default())).expect("it ended");
+        assert_eq!((e.detected, e.detected_cwnd, e.after), (Span(2), Bytes(20_000), Bytes(14_000)));
         // Repaired by a probe: the state is open again.
         let probed = Seen { retransmitted: 1, ..seen(2, 14, 14) };
         let e = exit(&recording(vec![seen(1, 20, u32::MAX), probed], HyStart::default())).expect("it ended");
