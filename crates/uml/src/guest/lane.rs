@@ -149,15 +149,21 @@ impl Lane {
         due.into_iter().chain(self.direction.next()).min()
     }
 
+    /// Writes the next packet that is due to a device. Returns false if none is.
+    pub(super) fn release_one(&mut self, now: Instant, to: &mut Tun) -> bool {
+        let Some((due, carried)) = self.in_transit.pop_front_if(|(due, _)| *due <= now) else { return false };
+        self.counts.late += u64::from(now.since(due) > LATE);
+        self.counts.released += 1;
+        self.record(now, false, &carried);
+        to.write(&carried.headers, carried.length);
+        true
+    }
+
     /// Writes what is due to a device. Returns the number of packets.
     pub(super) fn release(&mut self, now: Instant, to: &mut Tun) -> u64 {
         let mut n = 0;
-        while let Some((due, carried)) = self.in_transit.pop_front_if(|(due, _)| *due <= now) {
+        while self.release_one(now, to) {
             n += 1;
-            self.counts.late += u64::from(now.since(due) > LATE);
-            self.counts.released += 1;
-            self.record(now, false, &carried);
-            to.write(&carried.headers, carried.length);
         }
         n
     }

@@ -288,13 +288,17 @@ fn step(
 ) -> Result<(), GuestError> {
     forward.serve(now);
     back.serve(now);
-    let acks = back.release(now, &mut tuns[0]);
-    r.acks += acks;
-    if acks > 0 {
+    let mut acks = 0;
+    // Each acknowledgement has its state of the sender, also of those that come at one moment.
+    while back.release_one(now, &mut tuns[0]) {
+        acks += 1;
         if server.connection.is_none() {
             server.accept()?;
         }
         server.sample(now, forward.backlog(now), r)?;
+    }
+    r.acks += acks;
+    if acks > 0 {
         server.write();
     }
     if acks > 0 || ready[0] {
