@@ -3,7 +3,10 @@
 use crate::error::GuestError;
 use crate::order::{ANSWER, Answer, ORDER, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit,
+    set_parent_process_death_signal,
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use slowstart_files::{MOST_REPORT, TemporaryFolder, read_kernel};
 use std::fs::{self, File};
@@ -57,7 +60,8 @@ impl Host {
         let console = at.join("console");
         let out = File::create(&console).map_err(GuestError::io(what()))?;
         let err = out.try_clone().map_err(GuestError::io(what()))?;
-        let mut child = Command::new(&self.kernel)
+        let mut command = Command::new(&self.kernel);
+        command
             .args([
                 "rootfstype=hostfs",
                 "ro",
@@ -78,9 +82,10 @@ impl Host {
             .stdout(out)
             .stderr(err)
             // All its processes end together.
-            .process_group(0)
-            .spawn()
-            .map_err(GuestError::io(format!("start {}", self.kernel.display())))?;
+            .process_group(0);
+        end_with_this_process(&mut command);
+        let mut child =
+            command.spawn().map_err(GuestError::io(format!("start {}", self.kernel.display())))?;
         let slot = Slot::take();
         let ended = self.wait(&mut child, &slot, stop);
         // What it started and did not end.
@@ -149,6 +154,14 @@ impl Host {
             _ => status.to_string(),
         }
     }
+}
+
+/// A guest ends when the thread that waits for it does, also if this process is killed.
+#[allow(unsafe_code, reason = "what runs between fork and exec is unsafe; this is one system call")]
+fn end_with_this_process(command: &mut Command) {
+    let ends = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into);
+    // SAFETY: the closure makes one system call; it neither allocates nor locks.
+    unsafe { command.pre_exec(ends) };
 }
 
 /// Processor time of the processes of a guest, in ticks, as text that changes when they run.
