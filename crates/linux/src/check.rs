@@ -95,7 +95,7 @@ impl Finding {
     fn tried<T>(what: &'static str, result: &Result<T, KernelError>) -> Self {
         let detail = match result {
             Ok(_) => String::new(),
-            Err(KernelError::Bpf { source, .. }) => format!("{source:#}"),
+            Err(KernelError::Bpf { cause, .. }) => format!("{cause:#}"),
             Err(KernelError::Refused { why, .. }) => why.clone(),
             Err(e) => e.to_string(),
         };

@@ -15,22 +15,22 @@ pub enum KernelError {
         why: String,
     },
     /// The kernel refused an eBPF object.
-    #[error("{what}: {source}{log}")]
+    #[error("{what}: {cause}{log}")]
     Bpf {
         /// The operation.
         what: String,
-        /// The error of libbpf.
-        source: libbpf_rs::Error,
+        /// The error of libbpf; not a `source`, as the message has it.
+        cause: libbpf_rs::Error,
         /// The last lines of libbpf's log, with the message of the verifier.
         log: String,
     },
     /// A file or a device could not be used.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// The operation and the file.
         what: String,
-        /// The error of the system.
-        source: std::io::Error,
+        /// The error of the system; not a `source`, as the message has it.
+        cause: std::io::Error,
     },
     /// A signal ended the operation early.
     #[error("interrupted")]
@@ -44,7 +44,7 @@ impl KernelError {
 
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
-        |source| Self::Io { what, source }
+        |cause| Self::Io { what, cause }
     }
 
     pub(crate) fn path(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
@@ -53,6 +53,6 @@ impl KernelError {
 
     pub(crate) fn bpf(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> Self {
         let what = what.into();
-        |source| Self::Bpf { what, source, log: crate::bpf_log::take_log() }
+        |cause| Self::Bpf { what, cause, log: crate::bpf_log::take_log() }
     }
 }

@@ -17,12 +17,12 @@ pub enum GuestError {
         why: String,
     },
     /// A file of the host or a device of the guest could not be used.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// The operation and the file.
         what: String,
-        /// The error of the system.
-        source: io::Error,
+        /// The error of the system; not a `source`, as the message has it.
+        cause: io::Error,
     },
     /// The guest refused what it was asked.
     #[error("{0}")]
@@ -44,7 +44,7 @@ impl GuestError {
     /// Says what was being done when the system refused.
     pub(crate) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
-        |source| Self::Io { what, source: source.into() }
+        |cause| Self::Io { what, cause: cause.into() }
     }
 }
 
