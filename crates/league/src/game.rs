@@ -134,7 +134,13 @@ pub fn check(engine: &dyn Engine, case: &Case) -> Result<(), Refusal> {
         (Part::Knobs, case.set.keys().any(|k| k != "ecn")),
     ];
     let needs: Vec<Part> = needs.into_iter().filter_map(|(part, needed)| needed.then_some(part)).collect();
-    engine.require(&needs)
+    engine.require(&needs)?;
+    // An engine that carries a setting may refuse a value of it, whatever the startup.
+    let any = if case.set.is_empty() { None } else { engine.startups("cubic").into_iter().next() };
+    match any.map(|startup| study(engine, &startup, None, case)) {
+        Some(Err(EngineError::Refused(why))) => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// Runs one startup on one case that [`check`] accepts.
