@@ -107,6 +107,16 @@ fn a_front_drop_is_known_sooner() {
     assert!(Span::millis(40) < sooner && sooner < Span::millis(55), "{sooner:?}");
 }
 
+/// What still waits when slow start ends was sent in it: a front drop is known while the packets behind it wait, a whole queue of
+/// 332 packets, 199 ms.
+#[test]
+fn what_waits_at_the_end_of_slow_start_counts() {
+    let path = "rate=20Mbit rtt=50ms queue=\"pfifo_head_drop limit 332p\"";
+    let e = run(path, vec![sized("standard", Profile::LINUX_6_18, 3_000_000)], Span::secs(10));
+    let wait = e.flows[0].truth.exit_queue_delay;
+    assert!(Span::millis(190) < wait && wait < Span::millis(205), "{wait:?}");
+}
+
 /// A table with all columns: 12 Mbit/s and 20 ms one-way, then all packets are lost, then 24 Mbit/s.
 #[test]
 fn a_table_gives_rate_delay_and_loss() {

@@ -412,6 +412,7 @@ impl Engine {
     /// Records what the path did to packets during the current event.
     #[cold]
     fn record_fates(&mut self) {
+        let now = self.net.now;
         let mut fates = std::mem::take(&mut self.net.fates);
         for Fate { flow, is_data, what } in fates.drain(..) {
             let truth = &mut self.flows[flow.index()].truth;
@@ -423,7 +424,13 @@ impl Engine {
                         self.record_event(flow, "handshake", d.at, || Some(format!("{name} lost")));
                     }
                 }
-                What::Waited(wait) => truth.peak_queue_delay = truth.peak_queue_delay.max(wait),
+                What::Waited(wait) => {
+                    truth.peak_queue_delay = truth.peak_queue_delay.max(wait);
+                    // A discipline tells it when the packet leaves; it may have come before the startup ended.
+                    if truth.exit.is_some_and(|e| now.since(e.at) <= wait) {
+                        truth.exit_queue_delay = truth.exit_queue_delay.max(wait);
+                    }
+                }
             }
         }
         self.net.fates = fates;
