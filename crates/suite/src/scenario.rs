@@ -49,7 +49,7 @@ pub fn title(section: &str) -> &'static str {
 
 /// Returns the SHA-256 of these bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::hash(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    Sha256::hash(bytes).iter().fold(String::new(), |text, b| format!("{text}{b:02x}"))
 }
 
 /// What is wrong with a suite.
