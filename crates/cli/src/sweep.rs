@@ -113,7 +113,7 @@ struct MapArgs {
     /// The axis of the lines
     #[arg(long)]
     y: String,
-    /// The column whose median is compared: the least is first, or the greatest where more is better, as of goodput_bps
+    /// The column whose median is compared: the least is first, or the greatest where more is better, as of goodput
     #[arg(long, default_value = "completion_s")]
     value: String,
     /// Only rows that meet this; may be given several times

@@ -221,7 +221,7 @@ mod tests {
     fn a_queue_that_others_fill_is_not_certain_to_be_none() {
         let flights: Vec<f64> =
             [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
-        let rtt = |n: usize| if n > 2 && n % 8 == 0 { 0.06 } else { 0.05 };
+        let rtt = |n: usize| if n > 2 && n.is_multiple_of(8) { 0.06 } else { 0.05 };
         let found = judge(&all(&flights, rtt, 1e9), 2, 40.0);
         assert_eq!(found, Some(Filled { full: false, certain: false }));
     }
