@@ -17,20 +17,20 @@ pub fn read<T: DeserializeOwned>(line: &[u8], schema: &str) -> Result<T, String>
         }
         format!("found no JSON from column {} on, expected a row of slowstart", e.column())
     })?;
-    of_value(value, schema)
+    of_value(&value, schema)
 }
 
 /// The same of a value.
 ///
 /// # Errors
 /// Those of [`read`].
-pub fn of_value<T: DeserializeOwned>(value: Value, schema: &str) -> Result<T, String> {
-    T::deserialize(&value).map_err(|e| {
+pub fn of_value<T: DeserializeOwned>(value: &Value, schema: &str) -> Result<T, String> {
+    T::deserialize(value).map_err(|e| {
         let schema = serde_json::from_str(schema).unwrap_or_default();
         // A key that a schema asks for may be missing without that being the reason.
         let is_missing = e.to_string().starts_with("missing field");
-        let absent = || missing(&schema, &value, "").filter(|_| is_missing);
-        fault(&schema, &value, "").or_else(absent).unwrap_or_else(|| {
+        let absent = || missing(&schema, value, "").filter(|_| is_missing);
+        fault(&schema, value, "").or_else(absent).unwrap_or_else(|| {
             "found a number out of range, expected a row as slowstart writes it".to_string()
         })
     })

@@ -100,7 +100,7 @@ pub fn checked(name: &str, rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
 /// The row of a line; that of a sweep has its axes besides.
 fn row(mut line: Value) -> Result<Row, String> {
     let axes = line.get_mut("axis").map(Value::take);
-    let row = field::of_value(line, ROW_SCHEMA)?;
+    let row = field::of_value(&line, ROW_SCHEMA)?;
     Ok(match axes {
         Some(Value::Object(axes)) => of_sweep(row, &axes),
         _ => row,
