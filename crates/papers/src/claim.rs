@@ -289,7 +289,18 @@ impl Claim {
     pub(crate) fn bound(&self, half: f64, n: usize) -> Bound {
         let reach =
             self.printed.as_ref().and_then(|p| p.runs).map_or(0.0, |runs| half * (n as f64 / runs).sqrt());
-        (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach))
+        let (low, high) = (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach));
+        if self.is_share() { (low.map(|v| v.max(0.0)), high.map(|v| v.min(100.0))) } else { (low, high) }
+    }
+
+    /// True if what is judged lies within 0 and 100 %.
+    pub(crate) fn is_share(&self) -> bool {
+        let of_a_run = self.measure.is_some_and(|m| m.is_share()) && self.neutral().is_none();
+        match self.take {
+            Statistic::Share | Statistic::Within => true,
+            Statistic::Median | Statistic::Mean | Statistic::Most => of_a_run,
+            Statistic::Deviation => false,
+        }
     }
 
     /// The study in which the other startup is measured.

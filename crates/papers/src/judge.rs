@@ -218,13 +218,14 @@ fn runs_to_decide(measured: &[Measured]) -> Option<u64> {
 }
 
 /// What would make a claim fail that holds: the end of a bound that is nearest to its interval, and how far it
-/// is.
+/// is. A share cannot lie beyond 0 and 100 %.
 fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
     if claim.grows {
         return "It would fail if a value were not above the one before it.".into();
     }
-    let below = measured.iter().filter_map(|m| Some((m.bound.0?, m.low, true)));
-    let above = measured.iter().filter_map(|m| Some((m.bound.1?, m.high, false)));
+    let is_wall = |end: f64| claim.is_share() && (end == 0.0 || end == 100.0);
+    let below = measured.iter().filter_map(|m| Some((m.bound.0.filter(|b| !is_wall(*b))?, m.low, true)));
+    let above = measured.iter().filter_map(|m| Some((m.bound.1.filter(|b| !is_wall(*b))?, m.high, false)));
     let room = |end: &(f64, f64, bool)| (end.0 - end.1).abs();
     let Some((end, reached, is_below)) = below.chain(above).min_by(|a, b| room(a).total_cmp(&room(b))) else {
         return String::new();

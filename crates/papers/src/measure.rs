@@ -297,6 +297,15 @@ impl Measure {
         self.formula().is_some()
     }
 
+    /// True if it lies within 0 and 100 %.
+    pub fn is_share(&self) -> bool {
+        match self {
+            Self::Web(measure) => measure.is_share(),
+            Self::Share(..) => true,
+            _ => false,
+        }
+    }
+
     /// The value, if the measure is arithmetic.
     pub fn formula(&self) -> Option<f64> {
         match *self {

@@ -86,7 +86,8 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
          would not decide it with any network. One rule gives all bounds: a printed number has half a unit of its last printed \
          digit on either side; after \"about\" or off a figure a whole unit of the last digit that is not a zero at the end; and \
          beyond that the 95 % interval of the paper's own sample, by the spread of each network. A share stays within 0 and 100 %. \
-         \"More\" and \"better\" exclude 1, \"the same\" is 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" 1.5 or more.\n\n\
+         \"More\" and \"better\" exclude 1, \"the same\" is 0.95 to 1.05, \"slightly\" up to 1.1, \"noticeably\" \
+         1.1 and \"much\" 1.5 or more. Means that C4 publishes without a spread have 0.95 to 1.05.\n\n\
          Causes of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
          d, unclear. Where a claim is undecided the letter follows from the verdicts by the unknown.\n\n",
     );

@@ -62,6 +62,12 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// True if it lies within 0 and 100 %.
+    pub fn is_share(self) -> bool {
+        use Measure::{AnswersUpTo, FarSlower, Loss, PeakLoss, RttBelow, Utilisation};
+        matches!(self, FarSlower(_) | RttBelow(_) | AnswersUpTo(_) | Loss | PeakLoss | Utilisation)
+    }
+
     /// The measure of this name, with these numbers.
     pub fn named(name: &str, numbers: &[f64]) -> Option<Self> {
         Some(match (name, numbers) {
