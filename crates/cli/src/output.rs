@@ -111,7 +111,7 @@ const TIE: char = '\u{a0}';
 /// `text` with a number and its unit tied, so that no line breaks between them; [`untied`] gives the text back.
 pub(crate) fn tied(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for word in text.split_inclusive(' ') {
+    for word in text.split_inclusive(char::is_whitespace) {
         let bare = word.trim_end_matches(|c: char| c.is_whitespace() || ",.;:)?!\"".contains(c));
         let number = out.strip_suffix(' ').is_some_and(|o| o.ends_with(|c: char| c.is_ascii_digit()));
         if number && UNITS.contains(&bare) {

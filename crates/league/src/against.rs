@@ -217,7 +217,7 @@ mod tests {
         let read = Baseline::read(&text).expect("rows");
         assert_eq!((read.rows.as_slice(), read.seed, read.cases("random")), (&rows[..], 1, 2));
         let bad = Baseline::read(&format!("{text}{{}}\n")).expect_err("no row").to_string();
-        assert!(bad.starts_with("line 3: found \"{}\""), "{bad}");
+        assert!(bad.starts_with("line 3: league: found nothing, expected a whole number"), "{bad}");
         assert!(Baseline::read("\n").is_err());
     }
 

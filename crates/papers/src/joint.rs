@@ -2,6 +2,7 @@
 //! value that meets most of them is the paper's network; what no value meets together differs, whatever each
 //! claim alone.
 
+use crate::claim::Verdict;
 use crate::record::{Record, find};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -193,7 +194,15 @@ pub(crate) fn headline(
     let paper: Vec<String> = of.iter().map(|r| r.claimed.clone()).collect();
     let alone: Vec<&str> = of.iter().map(|r| r.verdict.as_str()).collect();
     let joint = match &h.within {
-        None => Met::of(of.iter().map(|r| r.verdict.as_str())).letter().to_string(),
+        None => match Met::of(alone.iter().copied()) {
+            // What the paper leaves out decides: no number of runs would.
+            Met::Open
+                if alone.iter().all(|v| [Verdict::Holds.name(), Verdict::NotStated.name()].contains(v)) =>
+            {
+                Verdict::NotStated.name().to_string()
+            }
+            met => met.letter().to_string(),
+        },
         Some(name) => {
             let g = groups.iter().find(|g| g.name == *name);
             let g = g.ok_or_else(|| format!("papers.toml: found group {name:?}, expected one of `joint`"))?;
@@ -254,6 +263,10 @@ mod tests {
         assert!(of(&[a.clone(), b.clone()]).contains("differs with every buffer"));
         let both = claim("p/e/b", "net, small, x: 1; net, large, x: 1", &["holds", "holds"]);
         assert!(of(&[a.clone(), both.clone()]).contains("holds with small"));
+        // Without a group: what the paper leaves out decides, so it is not undecided.
+        let plain: Headline = toml::from_str("says = 'both'\nclaims = ['p/e/a']").expect("as written");
+        let alone = headline(&plain, &[], std::slice::from_ref(&a)).expect("a claim").expect("run").together;
+        assert_eq!(alone, "the paper does not say");
         let open = claim("p/e/b", "net, small, x: 1; net, large, x: 1", &["undecided", "holds"]);
         assert!(of(&[a.clone(), open]).contains("undecided with small; differs otherwise"));
         let text = table(&group(), &[a.clone(), both]).expect("claims").expect("run").markdown();

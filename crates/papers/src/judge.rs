@@ -223,7 +223,7 @@ fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
     if claim.grows {
         return "It would fail if a value were not above the one before it.".into();
     }
-    let is_wall = |end: f64| claim.is_share() && (end == 0.0 || end == 100.0);
+    let is_wall = |end: f64| claim.is_share() && (end <= 0.0 || end >= 100.0);
     let below = measured.iter().filter_map(|m| Some((m.bound.0.filter(|b| !is_wall(*b))?, m.low, true)));
     let above = measured.iter().filter_map(|m| Some((m.bound.1.filter(|b| !is_wall(*b))?, m.high, false)));
     let room = |end: &(f64, f64, bool)| (end.0 - end.1).abs();

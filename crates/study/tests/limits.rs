@@ -1,6 +1,6 @@
 //! What limited a sender, where it is known by construction; and why packets were dropped.
 
-use slowstart::units::Bytes;
+use slowstart::units::{Bytes, Span};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::path::PathSpec;
 use slowstart_study::explain::Told;
@@ -261,14 +261,14 @@ fn capacity_beside_other_flows_is_not_that_of_the_flow() {
 fn the_least_time_counts_the_burst_of_a_bucket() {
     let least = |bucket: &str| {
         let path = PathSpec::load(&format!("rate=100Mbit rtt=40ms {bucket}"), None).expect("a path");
-        path.least_time(Bytes(10_000_000)).as_secs_f64()
+        path.least_time(Bytes(10_000_000))
     };
     let peak = "shaper=\"rate=20Mbit burst=9MB peak=50Mbit\"";
-    assert_eq!((least(""), least(peak)), (0.8, 1.6));
+    assert_eq!((least(""), least(peak)), (Span::millis(800), Span::millis(1600)));
     for kind in ["policer", "shaper"] {
         let of = |burst: &str| least(&format!("{kind}=\"rate=20Mbit burst={burst}\""));
         // 8 MB of 10 at 20 Mbit/s, and all at 100 Mbit/s.
-        assert_eq!((of("2MB"), of("9MB")), (3.2, 0.8), "{kind}");
+        assert_eq!((of("2MB"), of("9MB")), (Span::millis(3200), Span::millis(800)), "{kind}");
     }
     let (_, all) = told(&text("rate=100Mbit rtt=40ms policer=\"rate=20Mbit burst=20MB\"", "hystart", "10MB"));
     // 10 MB of payload are 10.36 MB on the wire: 0.829 s, and one and a half round trips.

@@ -84,7 +84,9 @@ fn common(a: &Summary, b: &Summary, only: &[(Measure, bool)]) -> Vec<Row> {
     let mut all = of(a, NAMES[0]);
     all.extend(of(b, NAMES[1]));
     if only.iter().any(|(m, _)| *m == Measure::Time10MB) {
-        all.iter_mut().for_each(|r| r.time_to_bytes_s.clear());
+        for row in &mut all {
+            row.time_to_bytes_s.clear();
+        }
     }
     all
 }
