@@ -22,7 +22,7 @@ fn parts(store: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The command of each pod, run here beside those of the others: together they compute what one process does.
+/// Runs the command of every pod at once. The store that they fill has the parts, to the byte, that one process writes.
 #[test]
 fn the_pods_of_a_job_compute_one_sweep() {
     let shards = after("\n  completions: ").lines().next().expect("a number");

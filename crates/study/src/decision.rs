@@ -3,9 +3,9 @@
 //!
 //! Run `n` of every startup is over the same path, so that startups are compared run by run. A difference
 //! counts if its median is at least the margin and its 95 % interval excludes zero; there is none if the whole
-//! interval is within the margin; fewer than [`FEWEST_PAIRS`] runs decide nothing. A transfer that never completes is worse than any that does. Runs
-//! that are invalid decide nothing, and a controller that broke a rule has no place. Everything that shows
-//! results takes its order and its words from here.
+//! interval is within the margin; fewer than [`FEWEST_PAIRS`] runs decide nothing. A transfer that never completes
+//! is worse than any that does. Runs that are invalid decide nothing, and a controller that broke a rule has no
+//! place. Everything that shows results takes its order and its words from here.
 
 use crate::measured::{BROKEN, INVALID};
 use crate::measures::{LOSS_MARGIN, Margin, Measure};

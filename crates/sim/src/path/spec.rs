@@ -195,8 +195,8 @@ impl PathSpec {
         self.facts
     }
 
-    /// The least time in which the path carries so many bytes of IP packets, at mean rates and with full buckets at first,
-    /// without its delay.
+    /// The shortest time in which the path can carry this many bytes of IP packets: every rate has its mean, every token
+    /// bucket is full at first, and the delay of the path is not included.
     pub fn least_time(&self, bytes: Bytes) -> Span {
         let own = |spec: &Self| {
             let host = spec.host.as_ref().map(|(rate, _)| *rate);

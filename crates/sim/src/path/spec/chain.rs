@@ -63,7 +63,8 @@ impl BucketSpec {
         Rate(self.params.payload(self.params.rate.0))
     }
 
-    /// The least time in which so many bytes of full IP packets pass: its tokens at first pass at once, or at the peak rate.
+    /// The shortest time in which this many bytes of full IP packets pass a bucket that is full at first. What its tokens
+    /// cover passes at once, or at the peak rate if it has one.
     pub(super) fn least_time(&self, bytes: Bytes) -> Span {
         let burst = Bytes(self.params.payload(self.params.burst.0));
         let peak = self.params.peak.map(|peak| Rate(self.params.payload(peak.0)).time_for(bytes));
