@@ -314,7 +314,7 @@ test('the map of a sweep is questioned: fewer startups, one startup, and what a 
   await p.locator('.live .heat td').first().focus();
   await p.keyboard.press('ArrowRight');
   await p.keyboard.press('ArrowDown');
-  assert.match(await p.locator('.live .readout').textContent(), /rate .*, rtt .*standard.*times the first.*lost/s);
+  assert.match(await p.locator('.live .readout').textContent(), /rate .*, rtt .*standard.*times that of the first.*lost/s);
   const first = await p.locator('.live .heat td b').first().textContent();
   await p.locator('.live .chip', { hasText: first }).click();
   assert.notEqual(await p.locator('.live .heat td b').first().textContent(), first);
