@@ -238,6 +238,13 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         matches!(self.mode, Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true })
     }
 
+    /// Tells the RTT sample of an ACK to a startup that has ended.
+    fn observe(&mut self, a: &Ack) {
+        if let Some(rtt) = a.rtt {
+            self.startup.observe(rtt);
+        }
+    }
+
     /// Raises the window, at most up to the threshold. Returns the rest of `by` (as `tcp_slow_start` does).
     fn grow(&mut self, by: Bytes) -> Bytes {
         let room = self.state.ssthresh.map_or(Bytes::MAX, |t| t - self.state.cwnd);
@@ -434,10 +441,12 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
                 self.apply(f, step, earned)
             }
             Mode::Regrow { again: false } => {
+                self.observe(a);
                 let step = Step::grow(self.view(f).slow_start_growth(a));
                 self.apply(f, step, earned)
             }
             Mode::Avoidance => {
+                self.observe(a);
                 let restarted = earned.is_some_and(|a| self.avoid(f, a));
                 Change { restarted, ..Change::NONE }
             }

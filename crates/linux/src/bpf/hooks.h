@@ -156,8 +156,11 @@ void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!RENO)
 		cubictcp_acked(sk, sample);
-	if (c)
+	if (c) {
 		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+		if (c->rtt_us && (!c->least_us || c->rtt_us < c->least_us))
+			c->least_us = c->rtt_us;
+	}
 #ifdef MEMORY
 	if (c)
 		memory_observe(&c->memory, (struct tcp_sock *)sk, sample->pkts_acked);
@@ -435,6 +438,7 @@ static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
 	if (!c)
 		return;
 	read_facts(sk, c, KIND_IDLE, 0, &f);
+	f.rtt_us = c->least_us;
 	write_event(&f);
 #ifdef ON_IDLE
 	on_idle(&c->s, &f);

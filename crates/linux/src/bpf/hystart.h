@@ -93,7 +93,7 @@ static __always_inline void hystart_ack(struct hystart *h, struct facts *f)
 
 static __always_inline void hystart_idle(struct hystart *h, struct facts *f)
 {
-	__u64 min = f->min_rtt_us * US;
+	__u64 min = f->rtt_us * US;
 
 	if (min && (!h->delay_min || min < h->delay_min))
 		h->delay_min = min;

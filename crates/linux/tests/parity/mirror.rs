@@ -499,6 +499,9 @@ impl Mirror {
     fn again(&mut self, f: &Facts, restart: Restart) {
         use slowstart::step::Resume;
         let k = known(f);
+        if let (Restart::Idle, Some(least)) = (restart, some(f.rtt_us)) {
+            self.startup.observe(least);
+        }
         if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::FromStart {
             self.startup = self.fresh.clone();
             // The kernel's HyStart continues by itself; the object does not call a startup.

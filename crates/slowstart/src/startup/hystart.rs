@@ -279,17 +279,19 @@ impl Startup for HyStart {
         grow
     }
 
-    fn on_restart(&mut self, v: &View, why: Restart) -> Resume {
+    fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         // CA_Loss resets the state; the restart after an idle period does not: what has not ended slow start
-        // yet still may, with the least RTT that avoidance has seen.
+        // yet still may.
         match why {
             Restart::Timeout | Restart::Avoidance => Resume::FromStart,
             Restart::Idle if self.left => Resume::Standard,
-            Restart::Idle => {
-                self.delay_min = self.delay_min.into_iter().chain(v.min_rtt).min();
-                Resume::Unchanged
-            }
+            Restart::Idle => Resume::Unchanged,
         }
+    }
+
+    fn observe(&mut self, rtt: Span) {
+        // `cubictcp_acked` measures in avoidance too. It sees no sample of the handshake, which `v.min_rtt` contains.
+        self.delay_min = Some(self.delay_min.map_or(rtt, |d| d.min(rtt)));
     }
 
     fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {

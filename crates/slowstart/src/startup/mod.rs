@@ -2,7 +2,7 @@
 
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Resume, Step};
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, Span};
 use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 
 #[cfg(feature = "foreign")]
@@ -69,6 +69,9 @@ pub trait Startup {
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
     }
+    /// Called with the RTT sample of each ACK after slow start has ended, in avoidance or in a slow start that
+    /// the startup does not determine: a later one may begin from the least of them.
+    fn observe(&mut self, _rtt: Span) {}
     /// Called when the startup has ended, by its own rule or by an episode that it owned. Returns the window,
     /// in bytes, that the avoidance is to look for first (`W_max` of CUBIC); `None` leaves that to the
     /// avoidance.
@@ -187,6 +190,14 @@ macro_rules! registry {
             fn on_timer(&mut self, v: &View) -> Step { self.as_dyn_mut().on_timer(v) }
             fn owns_recovery(&self) -> bool { self.as_dyn().owns_recovery() }
             fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.as_dyn_mut().on_restart(v, why) }
+            fn observe(&mut self, rtt: Span) {
+                // The others observe nothing, and every ACK in avoidance comes here.
+                match self {
+                    Self::HyStart(s) => s.observe(rtt),
+                    Self::Stateful(s) => s.observe(rtt),
+                    _ => {}
+                }
+            }
             fn looks_for(&self, v: &View) -> Option<Bytes> { self.as_dyn().looks_for(v) }
             fn needs_delivery_state(&self) -> bool { self.as_dyn().needs_delivery_state() }
             fn phase(&self) -> &'static str { self.as_dyn().phase() }

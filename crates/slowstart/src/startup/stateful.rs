@@ -15,7 +15,7 @@ use super::Startup;
 use super::hystart::{self, HyStart};
 use crate::param::params;
 use crate::step::{Pace, Resume, Step, Window};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use crate::view::{Ack, Handshake, Restart, View};
 
 params! {
@@ -90,6 +90,10 @@ impl Startup for Stateful {
 
     fn on_restart(&mut self, v: &View, why: Restart) -> Resume {
         self.hystart.on_restart(v, why)
+    }
+
+    fn observe(&mut self, rtt: Span) {
+        self.hystart.observe(rtt);
     }
 
     fn phase(&self) -> &'static str {

@@ -217,6 +217,27 @@ fn after_a_loss_and_an_idle_period_it_detects_again() {
     );
 }
 
+/// `cubictcp_acked` measures in avoidance too, but never the handshake. With a minimum RTT of 90 ms a rise of
+/// 11.25 ms ends it; with that of the handshake, 4.1 ms would.
+#[test]
+fn its_baseline_after_an_idle_period_contains_avoidance_and_no_handshake() {
+    for (rtt, end) in [("101ms", "ssthresh 40"), ("102ms", "ssthresh 24, phase avoidance")] {
+        play(&format!(
+            "startup hystart:detect=delay
+             avoidance reno
+             handshake 33ms
+             iw 16
+             ack 1 x64 rtt 100ms -> cwnd 80
+             loss 1 -> exit loss, cwnd 40, ssthresh 40
+             recovered
+             ack 1 x8 rtt 90ms
+             idle 1s rto 300ms -> cwnd 16, ssthresh 40
+             ack 1 x8 rtt {rtt} -> cwnd 24, ssthresh 40
+             ack 1 rtt {rtt} -> {end}"
+        ));
+    }
+}
+
 /// After an exit by its own rule (`ca->found` is 1) it does not.
 #[test]
 fn after_its_own_exit_and_an_idle_period_it_does_not() {

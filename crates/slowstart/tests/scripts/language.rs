@@ -74,6 +74,7 @@ impl Player {
 
     fn establish(&mut self) -> Change {
         let (startup, avoidance) = (startup(&self.startup), avoidance(&self.avoidance));
+        self.facts.min_rtt = self.handshake.rtt;
         let (mut host, change) = Host::after(startup, avoidance, self.facts, &self.handshake);
         host.fill();
         self.host = Some(host);
