@@ -4,7 +4,7 @@
 //! taken. Building one takes minutes, so that no test does; without one the tests are skipped.
 #![cfg(target_os = "linux")]
 
-use slowstart_study::record::Row;
+use slowstart_study::record::{Row, Sample};
 use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -109,6 +109,49 @@ fn a_kernel_has_memory_for_what_comes_out_of_order() {
     assert_eq!(text, rows(&arguments).0);
 }
 
+/// Every application asks for the same objects as in the simulator, and gets them as soon.
+#[test]
+fn applications_run_over_a_kernel_as_in_the_simulator() {
+    let Some(engine) = engine("applications of a kernel") else { return };
+    let jitter = format!("{PATH} ack_jitter=600us");
+    let apps: [&[&str]; 5] = [
+        &["5MB,2s,5MB"],
+        &["writes:500kB@1Mbit,2s,3MB"],
+        &["web", "--duration", "5s"],
+        &["browser", "--duration", "5s"],
+        &["video", "--duration", "6s"],
+    ];
+    for app in apps {
+        let common = ["compare", &jitter, "--startup", "hystart", "--runs", "1", "--app"];
+        let of = |engine: &str| rows(&[&common[..], app, &["--engine", engine]].concat()).1.remove(0);
+        let (simulated, real) = (of("sim"), of(&engine));
+        let (s, r) = (simulated.objects.expect("several"), real.objects.expect("several"));
+        assert_eq!((s.asked, s.complete), (r.asked, r.complete), "{app:?}");
+        let (s, r) = (s.median_s.expect("all came"), r.median_s.expect("all came"));
+        assert!((s / r - 1.0).abs() < 0.05, "{app:?}: {s} s simulated, {r} s in the kernel");
+        assert_eq!(simulated.completion_s.is_some(), real.completion_s.is_some(), "{app:?}");
+    }
+}
+
+/// After two seconds without data Linux sends its initial window, after 0.1 s, less than a timeout, the whole window.
+#[test]
+fn a_kernel_restarts_after_an_idle_time() {
+    let Some(engine) = engine("a kernel after an idle time") else { return };
+    for (pause, restarts) in [("2s", true), ("100ms", false)] {
+        let out = empty_folder(&format!("idle-{pause}"));
+        let folder = out.to_str().expect("UTF-8");
+        let app = format!("2MB,{pause},2MB");
+        let common =
+            ["compare", PATH, "--engine", &engine, "--startup", "reno", "--runs", "1", "--app", &app];
+        rows(&[&common[..], &["--samples", "ack", "--out", folder]].concat());
+        let text = fs::read_to_string(out.join("samples.jsonl")).expect("samples");
+        let samples: Vec<Sample> = text.lines().map(|l| serde_json::from_str(l).expect("a sample")).collect();
+        let idle = samples.iter().rposition(|s| s.inflight_bytes == 0 && s.delivered_bytes == 2_000_000);
+        let next = &samples[idle.expect("nothing is in flight") + 1];
+        assert_eq!(next.cwnd_bytes == 10 * 1448, restarts, "{pause}: {next:?}");
+    }
+}
+
 #[test]
 fn a_capture_of_a_kernel_has_its_packets() {
     let Some(engine) = engine("a capture of a kernel") else { return };
@@ -191,18 +234,7 @@ fn what_a_kernel_lacks_is_refused_by_name() {
     let out = slowstart(&["league", "cubic", "--engine", &engine, "--population", "managed", "--runs", "1"]);
     let message = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() || message.contains("--population managed: set: "), "{message}");
-    let app = refused(&[
-        "compare",
-        PATH,
-        "--engine",
-        &engine,
-        "--startup",
-        "cubic",
-        "--app",
-        "web",
-        "--duration",
-        "5s",
-    ]);
+    let app = with(&["--startup", "cubic", "--app", "connections:2"]);
     assert!(app.contains("app: the engine linux:"), "{app}");
 }
 

@@ -55,6 +55,8 @@ pub struct Cell {
     pub seconds: u32,
     /// The size of the transfer, if it ends: then the time it takes is a figure.
     pub size: Option<&'static str>,
+    /// The application, if it is not one bulk transfer: then the times of its objects are figures.
+    pub app: Option<&'static str>,
     /// True if the path names a trace file, which is in a folder that the user gives.
     pub traced: bool,
     /// The congestion control of the sender.
@@ -237,7 +239,31 @@ const OBJECTS: &[(&str, &str, &str)] = &[
     ("200M-20ms", "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", "1MB"),
 ];
 
+/// Applications that pause, and one that writes slowly before it sends in bulk.
+const APPS: &[(&str, &str, &str, Control)] = &[
+    ("pause-2s", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "5MB,2s,5MB", CUBIC),
+    ("pause-2s", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "5MB,2s,5MB", RENO),
+    ("pause-0.3s", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "5MB,300ms,5MB", CUBIC),
+    ("pause-300ms-rtt", "rate=20Mbit ack_jitter=600us rtt=300ms queue=1bdp", "2MB,3s,2MB", CUBIC),
+    ("pauses-shallow", "rate=50Mbit ack_jitter=240us rtt=40ms queue=0.5bdp", "1MB,1s,1MB,1s,4MB", RENO),
+    (
+        "trickle-then-bulk",
+        "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp",
+        "writes:500kB@1Mbit,10MB",
+        CUBIC,
+    ),
+    ("pieces", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "writes:5MB@100kB/20ms,2s,1MB", CUBIC),
+    ("video", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "video", CUBIC),
+    ("web", "rate=10Mbit ack_jitter=1200us rtt=100ms queue=1bdp", "web", CUBIC),
+    ("browser", "rate=10Mbit ack_jitter=1200us rtt=100ms queue=1bdp", "browser", CUBIC),
+];
+
 impl Cell {
+    /// True if its application ends by itself.
+    fn ends(&self) -> bool {
+        self.app.is_some_and(|app| !["web", "browser", "video"].contains(&app))
+    }
+
     /// The study of the cell on an engine: its control has the kernel's name where the engine knows that
     /// name, and the TCP stack is set as far as the engine lets it. `traces` is the folder of the trace
     /// files.
@@ -255,7 +281,8 @@ impl Cell {
             path: self.path.to_string(),
             startups: vec![startup.to_string()],
             avoidance: Some(avoidance.to_string()),
-            duration: self.size.is_none().then(|| format!("{}s", self.seconds)),
+            app: self.app.map(String::from),
+            duration: (self.size.is_none() && !self.ends()).then(|| format!("{}s", self.seconds)),
             size: self.size.map(String::from),
             profile: carries(Part::Profile).then_some(profile),
             set: [("rmem_first", carries(Part::Knobs).then_some(first)), ("ecn", self.ecn)]
@@ -292,6 +319,7 @@ impl Cell {
                 path,
                 seconds,
                 size: None,
+                app: None,
                 traced: path.contains("trace="),
                 control: *c,
                 ecn: None,
@@ -302,6 +330,7 @@ impl Cell {
             path,
             seconds,
             size: None,
+            app: None,
             traced: false,
             control,
             ecn,
@@ -311,12 +340,23 @@ impl Cell {
             path,
             seconds: 0,
             size: Some(size),
+            app: None,
             traced: false,
             control: CUBIC,
             ecn: None,
         };
+        let application = |&(name, path, app, control): &(&str, &'static str, &'static str, Control)| Self {
+            name: format!("{name} {}", control.name),
+            path,
+            seconds: 10,
+            size: None,
+            app: Some(app),
+            traced: false,
+            control,
+            ecn: None,
+        };
         let all = MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element));
-        all.chain(OBJECTS.iter().map(object)).collect()
+        all.chain(OBJECTS.iter().map(object)).chain(APPS.iter().map(application)).collect()
     }
 }
 
@@ -393,7 +433,11 @@ pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
     {
         figures.push(of(name, Slack { share: 0.05, more: 0.0 }, &|r| *r.time_to_bytes_s.get(bytes)?));
     }
-    if cell.size.is_some() {
+    if cell.app.is_some() {
+        let median = |r: &Row| r.objects.as_ref()?.median_s;
+        figures.push(of("median object (s)", Slack { share: 0.05, more: 0.0 }, &median));
+    }
+    if cell.size.is_some() || cell.ends() {
         figures.push(of("complete (s)", Slack { share: 0.05, more: 0.0 }, &|r| r.completion_s));
     }
     if cell.ecn.is_some() {

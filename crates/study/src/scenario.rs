@@ -116,6 +116,8 @@ pub struct Study {
     pub profile_label: String,
     /// What the application does.
     pub app: app::Kind,
+    /// The same as [`application`] reads it.
+    pub app_text: String,
     /// Number of connections that carry the transfer, 1 at least; above 1 only a bulk one.
     pub connections: u32,
     /// Bytes to transfer, if the transfer has a size.
@@ -438,6 +440,30 @@ pub fn check_rows<'a>(studies: impl IntoIterator<Item = &'a Study>) -> Result<()
     }
 }
 
+/// The application of a text such as `web` or `writes:5MB,2s,5MB`; a bulk transfer has no size yet. `None` if there is no
+/// such application.
+pub fn application(text: &str) -> Option<app::Kind> {
+    Some(match text {
+        "bulk" => app::Kind::Bulk { size: None },
+        "web" => app::Kind::Web,
+        "browser" => app::Kind::Browser,
+        "video" => app::Kind::Video { rate_bps: VIDEO_BPS },
+        other if other.starts_with("writes:") => app::Kind::Writes(app::Writes::parse(other)?),
+        other => app::Kind::Bursts(app::Bursts::parse(other)?),
+    })
+}
+
+fn not_an_application(text: &str) -> StudyError {
+    if text.starts_with("writes:") {
+        return bad("app", text, app::Writes::EXPECTED);
+    }
+    let expected = format!(
+        "one of bulk, connections:10, web, video, browser, writes:500kB@1Mbit,2s,10MB, or {}",
+        app::Bursts::EXPECTED
+    );
+    named("app", text, &["bulk", "web", "video", "browser"], expected)
+}
+
 /// A time as a study is written, to the second.
 fn time_text(t: Span) -> String {
     format!("{}s", t.0 / 1_000_000_000)
@@ -546,49 +572,39 @@ impl Study {
         }
         let facts = path.facts();
         let mut pauses = Span::ZERO;
+        let app_text = app.to_string();
+        let app = application(app).ok_or_else(|| not_an_application(app))?;
         let (app, size) = match app {
-            "bulk" => {
+            app::Kind::Bulk { .. } => {
                 let held = if path.is_ensemble() { path.most_held() * DEFAULT_HELD } else { Bytes::ZERO };
                 let default = (facts.bdp * DEFAULT_BDPS).max(held).0.max(LEAST_SIZE);
                 let size = if duration.is_some() { None } else { Some(size.unwrap_or(default)) };
                 (app::Kind::Bulk { size }, size)
             }
-            "web" | "video" | "browser" if size.is_some() => {
+            app::Kind::Writes(writes) => {
+                if size.is_some() {
+                    let found = text.size.as_deref().unwrap_or_default();
+                    return Err(bad("size", found, "no size: those of the writes are given"));
+                }
+                pauses = writes.lasts();
+                (app, Some(writes.bytes()).filter(|_| duration.is_none()))
+            }
+            app::Kind::Bursts(bursts) => {
+                if size.is_some() {
+                    let found = text.size.as_deref().unwrap_or_default();
+                    return Err(bad("size", found, "no size: those of the bursts are given"));
+                }
+                pauses = bursts.pauses();
+                (app, Some(bursts.bytes()).filter(|_| duration.is_none()))
+            }
+            _ if size.is_some() => {
                 return Err(bad(
                     "size",
                     text.size.as_deref().unwrap_or_default(),
                     "a duration: this application has no size",
                 ));
             }
-            "web" => (app::Kind::Web, None),
-            "browser" => (app::Kind::Browser, None),
-            "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
-            other if other.starts_with("writes:") => {
-                let Some(writes) = app::Writes::parse(other) else {
-                    return Err(bad("app", other, app::Writes::EXPECTED));
-                };
-                if size.is_some() {
-                    let found = text.size.as_deref().unwrap_or_default();
-                    return Err(bad("size", found, "no size: those of the writes are given"));
-                }
-                pauses = writes.lasts();
-                (app::Kind::Writes(writes), Some(writes.bytes()).filter(|_| duration.is_none()))
-            }
-            other => {
-                let Some(bursts) = app::Bursts::parse(other) else {
-                    let expected = format!(
-                        "one of bulk, connections:10, web, video, browser, writes:500kB@1Mbit,2s,10MB, or {}",
-                        app::Bursts::EXPECTED
-                    );
-                    return Err(named("app", other, &["bulk", "web", "video", "browser"], expected));
-                };
-                if size.is_some() {
-                    let found = text.size.as_deref().unwrap_or_default();
-                    return Err(bad("size", found, "no size: those of the bursts are given"));
-                }
-                pauses = bursts.pauses();
-                (app::Kind::Bursts(bursts), Some(bursts.bytes()).filter(|_| duration.is_none()))
-            }
+            _ => (app, None),
         };
         let against: Vec<Vec<CompetingFlow>> =
             text.against.iter().map(|a| competing_flows(a)).collect::<Result<_, _>>()?;
@@ -661,6 +677,7 @@ impl Study {
             profile,
             profile_label,
             app,
+            app_text,
             connections,
             size,
             duration,

@@ -37,7 +37,7 @@ fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, 
 }
 
 /// Objects under way when a run ends are waited for as long as it lasted, and this at least.
-const LEAST_WAIT: Span = Span::secs(60);
+pub const LEAST_WAIT: Span = Span::secs(60);
 
 /// The thesis' two heuristics (5.2.1, 5.2.2): class and capacity time. For paths of high round-trip time the
 /// one-way delay tells when; for low ones the throughput tells whether, and the time is that of the first

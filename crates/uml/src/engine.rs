@@ -33,6 +33,8 @@ pub struct Linux {
     /// How long after data can be read the receiver reads it.
     read: Span,
     rmem_first: u64,
+    /// `tcp_rmem[2]`, in bytes; `None`: as large as the path may need.
+    rmem: Option<u64>,
     /// True if the kernel's random numbers are the same in every run.
     repeats: bool,
     kernel: Description,
@@ -54,18 +56,19 @@ impl Linux {
             return Err(wrong("expected a kernel that `make uml` built, such as linux:./linux".to_string()));
         }
         let (mut modules, mut read, mut rmem_first, mut cpu_s) = (Vec::new(), Span::ZERO, RMEM_FIRST, CPU_S);
-        let mut program = None;
+        let (mut program, mut rmem) = (None, None);
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let said = |e: StudyError| wrong(e.to_string());
             match key {
                 "read" => read = scenario::time(key, value).map_err(said)?,
+                "rmem" => rmem = Some(scenario::bytes(key, value).map_err(said)?),
                 "rmem_first" => rmem_first = scenario::bytes(key, value).map_err(said)?,
                 "cpu" => cpu_s = scenario::time(key, value).map_err(said)?.0.div_ceil(1_000_000_000).max(1),
                 "module" => modules.push(absolute(value)?),
                 "program" => program = Some(absolute(value)?),
                 other => {
-                    let known = ["read", "rmem_first", "cpu", "module", "program"];
+                    let known = ["read", "rmem_first", "rmem", "cpu", "module", "program"];
                     let hint = did_you_mean(other, &known);
                     return Err(wrong(format!(
                         "found the setting {other:?}{hint}, expected one of {}",
@@ -85,7 +88,16 @@ impl Linux {
         let Answer::Described(description) = host.run(&order, MEMORY, &|| false)? else {
             return Err(wrong("it answered another question".to_string()));
         };
-        Ok(Self { name: name.to_string(), host, modules, read, rmem_first, repeats, kernel: description })
+        Ok(Self {
+            name: name.to_string(),
+            host,
+            modules,
+            read,
+            rmem_first,
+            rmem,
+            repeats,
+            kernel: description,
+        })
     }
 
     /// The release of the kernel, as `uname -r` prints it.
@@ -145,6 +157,7 @@ impl Linux {
             modules: self.modules.clone(),
             control,
             parameters,
+            app: study.app_text.clone(),
             size: study.size,
             duration: study.duration.0,
             ecn: match study.profile.ecn {
@@ -155,6 +168,7 @@ impl Linux {
             },
             read: self.read.0,
             rmem_first: self.rmem_first,
+            rmem: self.rmem,
             capture,
         })
     }
@@ -204,11 +218,10 @@ impl Engine for Linux {
 
     fn lacks(&self, part: Part) -> Option<Lack> {
         Some(Lack::but_sim(match part {
-            Part::Ecn | Part::Handshake | Part::Samples | Part::Pcap | Part::Qlog => return None,
+            Part::Ecn | Part::App | Part::Handshake | Part::Samples | Part::Pcap | Part::Qlog => return None,
             Part::Profile | Part::Knobs => {
-                "the stack is that of its kernel (settings of the engine: read, rmem_first)"
+                "the stack is that of its kernel (settings of the engine: read, rmem_first, rmem)"
             }
-            Part::App => "it sends one bulk transfer",
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Remember => "each run has a kernel of its own, which remembers nothing",
             Part::Proxy => "its path has no proxy",
@@ -264,11 +277,15 @@ impl Engine for Linux {
     }
 
     fn check(&self, study: &Study) -> Result<(), Refusal> {
-        let parts = [
-            (Part::App, !study.is_one_bulk()),
-            (Part::Against, !study.against.is_empty()),
-            (Part::Proxy, study.path.proxy().is_some()),
-        ];
+        if study.connections > 1 {
+            return Err(Refusal {
+                key: "app",
+                engine: self.name.clone(),
+                why: "it runs one connection at a time".to_string(),
+                instead: "sim".to_string(),
+            });
+        }
+        let parts = [(Part::Against, !study.against.is_empty()), (Part::Proxy, study.path.proxy().is_some())];
         parts.into_iter().filter(|(_, asked)| *asked).try_for_each(|(part, _)| self.require(&[part]))?;
         let why = match study.profile.ecn {
             EcnRule::Dctcp => "DCTCP's feedback comes with the kernel's own control dctcp".to_string(),

@@ -35,7 +35,9 @@ pub(crate) struct Transfer {
     pub control: String,
     /// Parameters of its module.
     pub parameters: BTreeMap<String, String>,
-    /// Bytes to send; `None`: until the time is over.
+    /// What the application does, as `slowstart_study::scenario::application` reads it.
+    pub app: String,
+    /// Bytes of a bulk transfer; `None`: until the time is over.
     pub size: Option<u64>,
     /// How long to run, in nanoseconds from the SYN.
     pub duration: u64,
@@ -45,6 +47,8 @@ pub(crate) struct Transfer {
     pub read: u64,
     /// `tcp_rmem[1]`, in bytes.
     pub rmem_first: u64,
+    /// `tcp_rmem[2]`, in bytes; `None`: as large as the path may need.
+    pub rmem: Option<u64>,
     /// True if the headers of all packets are kept.
     pub capture: bool,
 }
@@ -164,6 +168,8 @@ pub(crate) struct Recording {
     pub milestones: [Option<u64>; MILESTONES.len()],
     pub completed: Option<u64>,
     pub ended: u64,
+    /// When each object was asked for before the end, and when it came.
+    pub objects: Vec<(u64, Option<u64>)>,
     /// How long the sender had data out, was limited by the peer's window, and by its send buffer, in microseconds.
     pub chrono: Option<[u64; 3]>,
     /// Why the connection was not made, or ended.

@@ -8,7 +8,7 @@ use slowstart_sim::engine::Sampling;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_study::limits::{Chrono, State};
 use slowstart_study::measured::{CWR, INVALID, Identity, Measured, PacketSize, first_loss};
-use slowstart_study::record::{Cost, HANDSHAKE_FAILED, Limits, Marks, Row, Sample, Trace};
+use slowstart_study::record::{Cost, HANDSHAKE_FAILED, Limits, Marks, Objects, Row, Sample, Trace};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::collections::BTreeMap;
@@ -95,6 +95,13 @@ fn longest(waits: &[(u64, u64)], left: Option<Span>) -> Span {
     before.next_back().map_or(Span::ZERO, |(_, wait)| Span(*wait))
 }
 
+/// The objects of an application that has several. The first is asked for as soon as the connection is there.
+fn objects(study: &Study, r: &Recording) -> Option<Objects> {
+    let time = |&(asked, came): &(u64, Option<u64>)| came.map(|at| Span(at - asked).as_secs_f64());
+    let times: Vec<_> = r.objects.iter().map(time).collect();
+    study.app.has_objects().then(|| Objects::new(if times.is_empty() { vec![None] } else { times }))
+}
+
 /// The outcome of a job.
 pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, sampling: Sampling) -> Outcome {
     let path = study.path.build(seed);
@@ -143,7 +150,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         delivered: r.received,
         completed: r.completed.map(Span),
         milestones: r.milestones.map(|at| at.map(Span)),
-        objects: None,
+        objects: objects(study, r),
         connections: Vec::new(),
         others: None,
         cost: Cost { packets: r.data, events: r.acks + r.arrived },

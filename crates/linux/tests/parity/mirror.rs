@@ -442,9 +442,10 @@ impl Mirror {
         if self.unseen {
             return;
         }
+        let before = self.startup.clone();
         let exit = self.answer(f).exit;
         if exit.is_some() != left {
-            t.differ(&self.name, "the kernel's HyStart", &format!("{exit:?}"), f);
+            t.differ(&self.name, "the kernel's HyStart", &format!("{exit:?} from {before:?}"), f);
         }
         if left {
             let reason = exit.map_or("disagreed", Exit::name);

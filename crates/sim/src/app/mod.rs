@@ -82,33 +82,33 @@ pub struct Exchange {
 
 /// The connection as the application of one end sees it.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     /// The end.
-    pub(crate) end: End,
+    pub end: End,
     /// True at the end that sends the flow's data.
-    pub(crate) is_sender: bool,
+    pub is_sender: bool,
     /// Bytes delivered to this end, in order.
-    pub(crate) delivered: u64,
+    pub delivered: u64,
     /// True once the peer's FIN has arrived, and all data before it.
-    pub(crate) peer_closed: bool,
+    pub peer_closed: bool,
     /// True once this end has closed.
-    pub(crate) closed: bool,
+    pub closed: bool,
 }
 
 /// What the application of one end does in answer to an event.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Action {
+pub struct Action {
     /// Bytes to write.
-    pub(crate) write: u64,
+    pub write: u64,
     /// Close this end, after that.
-    pub(crate) close: bool,
+    pub close: bool,
     /// When the application of this end acts next: the client sends a request, or the sender writes.
-    pub(crate) acts_at: Option<Instant>,
+    pub acts_at: Option<Instant>,
     /// The receiver has all data of the flow.
-    pub(crate) complete: bool,
+    pub complete: bool,
     /// The bytes that must be delivered to this end before the application has to act again; 0 to act after
     /// each packet.
-    pub(crate) due: u64,
+    pub due: u64,
 }
 
 impl Action {
@@ -248,13 +248,13 @@ impl App {
     }
 
     /// True if an object that was requested at `until` or before is not complete.
-    pub(crate) fn waits_for_object(&self, until: Instant) -> bool {
+    pub fn waits_for_object(&self, until: Instant) -> bool {
         self.objects.get(self.came.0).is_some_and(|o| o.asked <= until)
     }
 
     /// Returns what an end of an established connection does after an event. To be called at least when
     /// [`Action::due`] bytes are delivered and when the peer closes.
-    pub(crate) fn on_event(&mut self, now: Instant, s: &Socket) -> Action {
+    pub fn on_event(&mut self, now: Instant, s: &Socket) -> Action {
         let mut action = match self.kind {
             Kind::Bulk { size } => self.transfer(s, size, false),
             Kind::External { size } => self.transfer(s, Some(size), true),
@@ -343,7 +343,7 @@ impl App {
 
     /// The time of [`Action::acts_at`] has come for the sender: returns its next write, or `None` if it does not
     /// write by a schedule.
-    pub(crate) fn write(&mut self, now: Instant, sender: End) -> Option<Action> {
+    pub fn write(&mut self, now: Instant, sender: End) -> Option<Action> {
         let Kind::Writes(writes) = self.kind else { return None };
         let Piece { bytes: write, completes, next: acts_at } = self.writer.next(&writes, now);
         self.written[sender] += write;
@@ -356,7 +356,7 @@ impl App {
 
     /// The time of [`Action::acts_at`] has come for the client: returns the bytes of the request to write, or
     /// `None` if no exchange is under way.
-    pub(crate) fn request(&mut self) -> Option<u64> {
+    pub fn request(&mut self) -> Option<u64> {
         let p = self.pending.as_mut()?;
         let Exchange { at: asked, response, .. } = p.exchange;
         let object = |bytes| Object { bytes, asked, came: None };

@@ -1,5 +1,6 @@
 //! What runs inside a guest: the first process of its kernel, which does what it is asked and powers off.
 
+mod ends;
 mod info;
 mod lane;
 mod net;
