@@ -86,10 +86,9 @@ fn cell(r: &Record, value: &str) -> Cell {
     Some((text, Met::of(here.iter().map(|(_, v)| *v))))
 }
 
-/// How many of the claims hold with a value, and how many have a value at all.
-fn count(cells: &[Cell]) -> (usize, usize) {
-    let met = cells.iter().flatten().filter(|c| c.1 == Met::All).count();
-    (met, cells.iter().flatten().count())
+/// How many of the claims hold with a value.
+fn count(cells: &[Cell]) -> usize {
+    cells.iter().flatten().filter(|c| c.1 == Met::All).count()
 }
 
 /// The claims of a group, for each value of the unknown.
@@ -101,32 +100,6 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<(String, Vec<Cell>)>,
     /// Which value meets most, and what it does not meet.
     pub(crate) most: String,
-}
-
-impl Table {
-    /// The table in Markdown.
-    pub(crate) fn markdown(&self) -> String {
-        let mut out = format!("| {} |", self.unknown);
-        for (heading, paper) in &self.columns {
-            let _ = write!(out, " {heading} (paper: {}) |", paper.replace('|', "\\|"));
-        }
-        let _ = writeln!(out, " met |\n|---|{}--:|", "--:|".repeat(self.columns.len()));
-        for (value, cells) in &self.rows {
-            let _ = write!(out, "| {value} |");
-            for c in cells {
-                let text = c.as_ref().map_or("-".into(), |(text, met)| match met {
-                    Met::All => format!("**{text}**"),
-                    Met::NotAll => text.clone(),
-                    Met::Open => format!("{text} (?)"),
-                });
-                let _ = write!(out, " {text} |");
-            }
-            let (met, known) = count(cells);
-            let _ = writeln!(out, " {met} of {known} |");
-        }
-        let _ = writeln!(out, "\nBold: it holds; (?): undecided.{}", self.most);
-        out
-    }
 }
 
 /// The table of a group. `None` if none of its experiments was run.
@@ -146,7 +119,7 @@ pub(crate) fn table(g: &Group, records: &[Record]) -> Result<Option<Table>, Stri
     let name = |v: &str| v.trim_start_matches(", ").to_string();
     let rows: Vec<(String, Vec<Cell>)> =
         g.values.iter().map(|v| (name(v), claims.iter().map(|(_, r)| cell(r, v)).collect())).collect();
-    let met = |row: &(String, Vec<Cell>)| count(&row.1).0;
+    let met = |row: &(String, Vec<Cell>)| count(&row.1);
     let best = rows.iter().map(met).max().unwrap_or(0);
     let mut most = String::new();
     for (value, cells) in rows.iter().filter(|row| best > 0 && met(row) == best) {
@@ -269,9 +242,11 @@ mod tests {
         assert_eq!(alone, "the paper does not say");
         let open = claim("p/e/b", "net, small, x: 1; net, large, x: 1", &["undecided", "holds"]);
         assert!(of(&[a.clone(), open]).contains("undecided with small; differs otherwise"));
-        let text = table(&group(), &[a.clone(), both]).expect("claims").expect("run").markdown();
-        assert!(text.contains("| small | **1.0** | **1** | 2 of 2 |"), "{text}");
-        assert!(text.contains("Most, 2 of 2, with small; not with it: nothing is missing."), "{text}");
+        let both = table(&group(), &[a.clone(), both]).expect("claims").expect("run");
+        let cell = |text: &str, met| Some((text.to_string(), met));
+        assert_eq!(both.rows[0], ("small".into(), vec![cell("1.0", Met::All), cell("1", Met::All)]));
+        assert_eq!(both.rows[1].1, [cell("9", Met::NotAll), cell("1", Met::All)]);
+        assert_eq!(both.most, " Most, 2 of 2, with small; not with it: nothing is missing.");
         assert!(table(&group(), std::slice::from_ref(&a)).is_err(), "its experiment has no such claim");
         assert!(table(&group(), &[]).is_ok_and(|t| t.is_none()));
     }

@@ -125,7 +125,7 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     );
     out.push_str(
         "## Headlines, judged jointly\n\nThe claims of a headline must hold together, with one value of what the paper does not \
-         give.\n\n| Headline | Paper | Each alone | Together |\n|---|---|---|---|\n",
+         give. The page of a paper has a table by these values.\n\n| Headline | Paper | Each alone | Together |\n|---|---|---|---|\n",
     );
     for h in &papers.headline {
         if let Some(v) = joint::headline(h, &papers.joint, records)? {
@@ -133,11 +133,6 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
         }
     }
     out.push('\n');
-    for g in &papers.joint {
-        if let Some(table) = joint::table(g, records)? {
-            let _ = writeln!(out, "### {}\n\n{}", g.name, table.markdown());
-        }
-    }
     for p in &papers.paper {
         let _ = writeln!(out, "## {}\n\n{} {}\n", p.title, p.concludes, p.stands);
         out.push_str("| Claim | Paper | Ours | Verdict | Cause |\n|---|---|---|---|---|\n");
