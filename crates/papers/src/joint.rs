@@ -142,7 +142,7 @@ pub(crate) fn table(g: &Group, records: &[Record]) -> Result<Option<Table>, Stri
 /// A headline with the verdicts on it.
 pub(crate) struct Verdicts {
     pub(crate) says: String,
-    /// What the paper prints.
+    /// What the paper prints; what it prints of several claims alike stands once.
     pub(crate) paper: String,
     /// The verdict on each of its claims.
     pub(crate) alone: String,
@@ -164,7 +164,8 @@ pub(crate) fn headline(
         let Some(r) = find(records, id)? else { return Ok(None) };
         of.push(r);
     }
-    let paper: Vec<String> = of.iter().map(|r| r.claimed.clone()).collect();
+    let mut paper: Vec<&str> = of.iter().map(|r| r.claimed.as_str()).collect();
+    paper.dedup();
     let alone: Vec<&str> = of.iter().map(|r| r.verdict.as_str()).collect();
     let joint = match &h.within {
         None => match Met::of(alone.iter().copied()) {
