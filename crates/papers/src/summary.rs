@@ -16,7 +16,6 @@ pub(crate) struct Paper {
     pub(crate) title: String,
     pub(crate) concludes: String,
     pub(crate) stands: String,
-    rows: Vec<String>,
     /// True if it is none of the five papers: its line stands below the sum.
     #[serde(default)]
     apart: bool,
@@ -68,10 +67,10 @@ pub(crate) fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     counts.join(", ")
 }
 
-/// The summary: for each paper its conclusion, whether it stands, and three of its claims.
+/// The summary: the verdicts by paper, the headlines, and for each paper its conclusion and whether it stands.
 ///
 /// # Errors
-/// Says which row of `papers.toml` is no claim.
+/// Says which id of `papers.toml` is no claim.
 pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers = Papers::read()?;
     let mut out = String::from(
@@ -125,37 +124,16 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     );
     out.push_str(
         "## Headlines, judged jointly\n\nThe claims of a headline must hold together, with one value of what the paper does not \
-         give. The page of a paper has a table by these values.\n\n| Headline | Paper | Each alone | Together |\n|---|---|---|---|\n",
+         give. The page of a paper has a table by these values.\n\n| Headline | Paper | Together |\n|---|---|---|\n",
     );
     for h in &papers.headline {
         if let Some(v) = joint::headline(h, &papers.joint, records)? {
-            let _ = writeln!(out, "| {} | {} | {} | **{}** |", v.says, v.paper, v.alone, v.together);
+            let _ = writeln!(out, "| {} | {} | **{}** |", v.says, v.paper, v.together);
         }
     }
     out.push('\n');
     for p in &papers.paper {
         let _ = writeln!(out, "## {}\n\n{} {}\n", p.title, p.concludes, p.stands);
-        out.push_str("| Claim | Paper | Ours | Verdict | Cause |\n|---|---|---|---|---|\n");
-        for id in &p.rows {
-            let wanted = format!("{}/{id}", p.name);
-            let Some(r) = records.iter().find(|r| r.id == wanted) else {
-                if records.iter().any(|r| wanted.starts_with(&format!("{}/", r.experiment()))) {
-                    return Err(format!("papers.toml: found {wanted:?}, expected the id of a claim"));
-                }
-                continue;
-            };
-            let _ = writeln!(
-                out,
-                "| {} (`{}`) | {} | {} | **{}** | {} |",
-                cell(&r.says),
-                r.experiment(),
-                cell(&r.claimed),
-                cell(&short(&r.measured)),
-                r.verdict,
-                r.cause.get(..1).unwrap_or(""),
-            );
-        }
-        out.push('\n');
     }
     Ok(out)
 }
