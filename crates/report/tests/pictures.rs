@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 const STYLE: &str = "<style>text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#444}.t{font-size:20px;font-weight:700;fill:#111}\
 .h{font-weight:700;fill:#111}.g{stroke:#000;stroke-opacity:.1}.a{stroke:#333}.b{fill:#fff;stroke:#333}.e{fill:none;stroke:#999}\
 .halo{paint-order:stroke;stroke:#fff;stroke-width:4px}.c0{fill:#d55e00}.c1{fill:#008a63}.c2{fill:#b57a00}.c3{fill:#a64d79}\
-.c4{fill:#5b4fb0}.c5{fill:#555}.c6{fill:#0072b2}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}</style>";
+.c4{fill:#5b4fb0}.c5{fill:#555}.c6{fill:#0072b2}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}\
+.m{fill-opacity:.3;stroke-width:1.5}.m0{stroke:#d55e00}.m1{stroke:#008a63}.m2{stroke:#b57a00}.m3{stroke:#a64d79}.m4{stroke:#5b4fb0}.m5{stroke:#555}</style>";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -172,19 +173,23 @@ fn gain_against_loss_by_path() {
     is_drawn("docs/guide/gain.svg", &svg(1030, 625, about, &out));
 }
 
-/// The mark of the startup of this number: they differ in colour and in form.
+/// The mark of the startup of this number: they differ in colour and in form, and one shows through another.
 fn mark(out: &mut String, i: usize, x: f64, y: f64) {
     let form = match i {
-        0 => format!("<circle class=\"c0\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>"),
+        0 => format!("<circle class=\"m m0 c0\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>"),
         1 => format!(
-            "<rect class=\"c1\" x=\"{:.1}\" y=\"{:.1}\" width=\"11\" height=\"11\"/>",
+            "<rect class=\"m m1 c1\" x=\"{:.1}\" y=\"{:.1}\" width=\"11\" height=\"11\"/>",
             x - 5.5,
             y - 5.5
         ),
-        2 => format!("<path class=\"c2\" d=\"M{:.1} {:.1}l7 12h-14z\"/>", x, y - 7.0),
-        3 => format!("<path class=\"c3\" d=\"M{:.1} {:.1}l7 7l-7 7l-7-7z\"/>", x, y - 7.0),
-        4 => format!("<path class=\"c4\" d=\"M{:.1} {:.1}h14l-7 12z\"/>", x - 7.0, y - 6.0),
-        _ => format!("<path class=\"c5\" d=\"M{:.1} {:.1}h4v5h5v4h-5v5h-4v-5h-5v-4h5z\"/>", x - 2.0, y - 7.0),
+        2 => format!("<path class=\"m m2 c2\" d=\"M{:.1} {:.1}l7 12h-14z\"/>", x, y - 7.0),
+        3 => format!("<path class=\"m m3 c3\" d=\"M{:.1} {:.1}l7 7l-7 7l-7-7z\"/>", x, y - 7.0),
+        4 => format!("<path class=\"m m4 c4\" d=\"M{:.1} {:.1}h14l-7 12z\"/>", x - 7.0, y - 6.0),
+        _ => format!(
+            "<path class=\"m m5 c5\" d=\"M{:.1} {:.1}h4v5h5v4h-5v5h-4v-5h-5v-4h5z\"/>",
+            x - 2.0,
+            y - 7.0
+        ),
     };
     out.push_str(&form);
     out.push('\n');
