@@ -40,11 +40,20 @@ sed -i -E 's#\]\(\.\./([^.])#](https://github.com/slowstart/slowstart/blob/main/
 sed -i -E 's#\]\(([^):]*/)?README\.md#](\1index.md#g' "$src"/*/*.md "$src"/*/*/*.md
 
 # The reference. Text of the program is code, so that Markdown does not change it.
-list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1"; printf '```\n'; }
+# A list has long lines where it is no terminal: wrap them below the column of the description.
+wrapped() {
+  python3 -c '
+import re, sys, textwrap
+for line in sys.stdin.read().splitlines():
+    columns = len(re.match(r" *(\S.*?  +)*", line).group())
+    indent = " " * (columns if columns < 80 else 4)
+    print(textwrap.fill(line, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))'
+}
+list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1" | wrapped; printf '```\n'; }
 list paths "Paths" >"$src/reference/paths.md"
 list path-keys "Keys of a path" >"$src/reference/path-keys.md"
 list avoidances "Congestion avoidance" >"$src/reference/avoidances.md"
-{ list profiles "Stacks and their settings"; printf '\n```text\n'; "$slowstart" list knobs; printf '```\n'; } >"$src/reference/stacks.md"
+{ list profiles "Stacks and their settings"; printf '\n```text\n'; "$slowstart" list knobs | wrapped; printf '```\n'; } >"$src/reference/stacks.md"
 # All claims of the papers, as recorded. An experiment of arithmetic lists those of the others too.
 mkdir "$work/papers"
 cp docs/evidence/papers/claims.jsonl "$work/papers"
