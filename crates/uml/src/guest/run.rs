@@ -12,7 +12,7 @@ use crate::error::GuestError;
 use crate::order::{Recording, Transfer};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::sockopt::{TcpCongestion, TcpNoDelay};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt, socket,
 };
@@ -38,9 +38,12 @@ fn clock() -> Instant {
     Instant(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
+/// A socket that sends small writes at once, as those of servers do and the simulator does.
 fn stream() -> Result<OwnedFd, GuestError> {
-    socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None)
-        .map_err(GuestError::io("make a socket"))
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None)
+        .map_err(GuestError::io("make a socket"))?;
+    setsockopt(&socket, TcpNoDelay, &true).map_err(GuestError::io("switch off Nagle's algorithm"))?;
+    Ok(socket)
 }
 
 /// Buffers as large as the path may need, no state of earlier connections, and the ECN of the study.
