@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_comparative_excludes_no_effect() {
         let of = |more: &str| {
-            let text = format!("id = 'c'\nsays = 'c'\nmeasure = 'exit_s'\nverdict = 'holds'\n{more}");
+            let text = format!("id = 'c'\nsays = 'c'\nmeasure = 'exit_time_s'\nverdict = 'holds'\n{more}");
             toml::from_str::<Claim>(&text).expect("as written").permits_none()
         };
         assert!(of("claimed = 'better'\nversus = 'x'\nat_least = 0.99"));

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     fn claim(low: Option<f64>, high: Option<f64>) -> Claim {
-        let text = "id = 'x'\nsays = 'x'\nmeasure = 'exit_s'\nverdict = 'holds'\nwhy = ''\n";
+        let text = "id = 'x'\nsays = 'x'\nmeasure = 'exit_time_s'\nverdict = 'holds'\nwhy = ''\n";
         let claim: Claim = toml::from_str(text).expect("as written");
         Claim { at_least: low, at_most: high, ..claim }
     }

@@ -1,4 +1,8 @@
 //! Measures: quantities computed from the result of a run.
+//!
+//! Those of the catalogue have its names. The others are not there, since a row alone does not give them: they need samples,
+//! bytes over time, other flows or all runs together, a number (`delivered_mb:5`), or a unit of one paper (packets of the
+//! profile, base RTTs, the thesis' heuristic, or bit/s, in which a paper's claim is stated).
 
 use crate::bins;
 use crate::formula;
@@ -8,6 +12,7 @@ use crate::web;
 use serde::Deserialize;
 use slowstart::step::Exit;
 use slowstart_study::measured::{self, Ended};
+use slowstart_study::measures;
 use slowstart_study::record::{Class, Row, Sample};
 use std::str::FromStr;
 
@@ -16,11 +21,9 @@ use std::str::FromStr;
 #[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Measure {
-    /// Time at which the startup detected its exit.
-    ExitS,
-    /// The window at that time, in BDPs.
-    ExitBdp,
-    /// The window at that time, in segments.
+    /// A measure of the catalogue.
+    Run(measures::Measure),
+    /// The window at the exit, in segments.
     ExitPackets,
     /// The distance of that window from the BDP, in BDPs.
     ExitDistanceBdp,
@@ -47,8 +50,6 @@ pub enum Measure {
     HeuristicAgrees,
     /// The heuristic's time of capacity minus the true one, seconds.
     HeuristicErrorS,
-    /// Peak inflight, in BDPs.
-    PeakInflightBdp,
     /// Peak inflight, in segments.
     PeakInflightPackets,
     /// The greatest sampled window, in segments.
@@ -57,24 +58,14 @@ pub enum Measure {
     WindowKept(f64),
     /// The smallest ssthresh of the run, in BDPs.
     LeastSsthreshBdp,
-    /// Number of packets dropped that were sent during the startup.
-    StartupLostPackets,
-    /// Number of packets dropped.
-    LostPackets,
     /// Number of retransmitted packets.
     RetransmittedPackets,
-    /// Number of retransmission timeouts.
-    Timeouts,
-    /// Time at which the receiver had everything.
-    CompletionS,
-    /// The same in base RTTs.
+    /// Time at which the receiver had everything, in base RTTs.
     CompletionRtts,
     /// 1 if it had everything before the end of the run, else 0.
     Completes,
     /// Goodput in bits per second.
     GoodputBps,
-    /// Goodput in megabits per second.
-    GoodputMbit,
     /// Megabytes delivered up to a time.
     DeliveredMb(f64),
     /// Time at which this many megabytes were delivered.
@@ -175,9 +166,10 @@ impl FromStr for Measure {
             "choke-point" => Some(Class::LinkFull),
             _ => [Class::Early, Class::Late, Class::None].into_iter().find(|c| c.name() == name),
         };
+        if let Some(m) = measures::Measure::of_rows().find(|m| m.name() == name && numbers.is_empty()) {
+            return Ok(Self::Run(m));
+        }
         let found = match (name, numbers.as_slice()) {
-            ("exit_s", []) => Self::ExitS,
-            ("exit_bdp", []) => Self::ExitBdp,
             ("exit_packets", []) => Self::ExitPackets,
             ("exit_distance_bdp", []) => Self::ExitDistanceBdp,
             ("exit_by_rule", []) => Self::ExitByRule,
@@ -187,19 +179,13 @@ impl FromStr for Measure {
             ("loss_after_capacity_s", []) => Self::LossAfterCapacityS,
             ("timely", []) => Self::Timely,
             ("heuristic_agrees", []) => Self::HeuristicAgrees,
-            ("peak_inflight_bdp", []) => Self::PeakInflightBdp,
             ("peak_window_packets", []) => Self::PeakWindowPackets,
             ("peak_inflight_packets", []) => Self::PeakInflightPackets,
-            ("goodput_mbit", []) => Self::GoodputMbit,
             ("time_to_bdp_rtts", []) => Self::TimeToBdpRtts,
             ("heuristic_error_s", []) => Self::HeuristicErrorS,
             ("extra_bins", []) => Self::ExtraBins,
             ("least_ssthresh_bdp", []) => Self::LeastSsthreshBdp,
-            ("startup_lost_packets", []) => Self::StartupLostPackets,
-            ("lost_packets", []) => Self::LostPackets,
             ("retransmitted_packets", []) => Self::RetransmittedPackets,
-            ("timeouts", []) => Self::Timeouts,
-            ("completion_s", []) => Self::CompletionS,
             ("completion_rtts", []) => Self::CompletionRtts,
             ("completes", []) => Self::Completes,
             ("share", [from, to]) => Self::Share(*from, *to),
@@ -350,8 +336,7 @@ impl Measure {
         let samples = || result.samples.iter();
         let start = result.start_s;
         match *self {
-            Self::ExitS => exit.map(|e| e.time_s),
-            Self::ExitBdp => exit.map(|e| e.detected_cwnd_bytes as f64 / bdp),
+            Self::Run(m) => m.of(row),
             Self::ExitPackets => exit.map(|e| e.detected_cwnd_bytes as f64 / result.mss),
             Self::ExitDistanceBdp => exit.map(|e| (e.detected_cwnd_bytes as f64 / bdp - 1.0).abs()),
             Self::ExitBy(why) => Some(flag(exit.is_some_and(|e| e.reason == why.name()))),
@@ -368,7 +353,6 @@ impl Measure {
             Self::Timely => Some(flag(!matches!(row.class, Class::Early | Class::None))),
             Self::HeuristicErrorS => Some(row.capacity_time_by_heuristic_s? - row.capacity_time_s?),
             Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
-            Self::PeakInflightBdp => row.peak_inflight_bytes.map(|n| n as f64 / bdp),
             Self::PeakInflightPackets => row.peak_inflight_bytes.map(|n| n as f64 / result.mss),
             Self::WindowKept(s) => {
                 let (left, mut most, mut least) = (start + exit?.time_s, 0_u64, 1.0_f64);
@@ -384,15 +368,10 @@ impl Measure {
             Self::LeastSsthreshBdp => {
                 samples().filter_map(|s| s.ssthresh_bytes).min().map(|b| b as f64 / bdp)
             }
-            Self::StartupLostPackets => row.startup_lost_packets.map(|n| n as f64),
-            Self::LostPackets => row.lost_packets.map(|n| n as f64),
             Self::RetransmittedPackets => row.retransmitted_packets.map(|n| n as f64),
-            Self::Timeouts => row.timeouts.map(|n| n as f64),
-            Self::CompletionS => row.completion_s,
             Self::CompletionRtts => Some(row.completion_s? / row.base_rtt_s),
             Self::Completes => Some(flag(row.completion_s.is_some())),
             Self::GoodputBps => Some(row.goodput_bps as f64),
-            Self::GoodputMbit => Some(row.goodput_bps as f64 / 1e6),
             Self::DeliveredMb(at) => {
                 let upto = (at / BIN_S) as usize;
                 Some(delivered.iter().take(upto).map(|b| f64::from(*b)).sum::<f64>() / 1e6)
@@ -515,7 +494,7 @@ mod tests {
         assert_eq!("late".parse(), Ok(Measure::Is(Class::Late)));
         assert_eq!("heuristic_choke-point".parse(), Ok(Measure::HeuristicIs(Class::LinkFull)));
         assert_eq!("utilisation:10,70".parse(), Ok(Measure::Utilisation(10.0, 70.0)));
-        for wrong in ["", "exit", "exit_s:1", "utilisation:10", "delivered_mb:x", "heuristic_"] {
+        for wrong in ["", "exit", "exit_time_s:1", "utilisation:10", "delivered_mb:x", "heuristic_"] {
             assert!(wrong.parse::<Measure>().is_err(), "{wrong}");
         }
     }

@@ -4,12 +4,12 @@ use crate::claim::{Claim, Origin, Verdict};
 use crate::experiment::{Column, Comparison, Experiment};
 use crate::figure;
 use crate::judge::{Judged, Measured, bound_text};
-use crate::measure::Measure;
 use crate::result::RunResult;
 use crate::statistic::statistic;
 use crate::web_figures;
 use maud::{Markup, html};
 use slowstart_report::{Script, document};
+use slowstart_study::measures::Measure::{ExitTime, ExitWindow, Goodput, Lost, PeakInflight};
 use slowstart_study::record::Class;
 use slowstart_study::stats;
 use slowstart_study::words;
@@ -67,13 +67,13 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
                             td class="text" { (g[0].label) }
                             td { (g.len()) }
                             td { (classes(g)) }
-                            td { (median(g, |s| s.rows[0].exit.as_ref().map(|e| e.time_s))) }
-                            td { (median(g, |s| Measure::ExitBdp.of(s, 0))) }
+                            td { (median(g, |s| ExitTime.of(&s.rows[0]))) }
+                            td { (median(g, |s| ExitWindow.of(&s.rows[0]))) }
                             td { (median(g, |s| s.rows[0].capacity_time_s)) }
                             td { (median(g, |s| s.rows[0].first_loss_time_s)) }
-                            td { (median(g, |s| Measure::PeakInflightBdp.of(s, 0))) }
-                            td { (median(g, |s| s.rows[0].lost_packets.map(|n| n as f64))) }
-                            td { (median(g, |s| Measure::GoodputMbit.of(s, 0))) }
+                            td { (median(g, |s| PeakInflight.of(&s.rows[0]))) }
+                            td { (median(g, |s| Lost.of(&s.rows[0]))) }
+                            td { (median(g, |s| Goodput.of(&s.rows[0]))) }
                             @for c in more { td { (column(g, c)) } }
                         }
                     }

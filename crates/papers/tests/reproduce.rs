@@ -185,18 +185,22 @@ fn errors_name_file_and_value() {
     };
     assert!(say(&claim("")).contains("expected a measure"));
     assert!(say(&claim("measure = 'exits'\nat_most = 1.0")).contains("expected a measure"));
-    assert!(say(&claim("measure = 'exit_s'\nof = ['standard']")).contains("expected at_least or at_most"));
-    assert!(say(&claim("measure = 'exit_s'\nof = ['ess']\nat_most = 1.0")).contains("expected it there"));
-    assert!(say(&claim("measure = 'exit_s'\nat_most = 1.0")).contains("expected a startup of a study"));
+    assert!(
+        say(&claim("measure = 'exit_time_s'\nof = ['standard']")).contains("expected at_least or at_most")
+    );
+    assert!(
+        say(&claim("measure = 'exit_time_s'\nof = ['ess']\nat_most = 1.0")).contains("expected it there")
+    );
+    assert!(say(&claim("measure = 'exit_time_s'\nat_most = 1.0")).contains("expected a startup of a study"));
     let beside = |row: &str| {
         format!(
-            "{head}[beside]\nsource = 's'\ncolumns = [{{ name = 'c', measure = 'exit_s' }}]\nrows = [{row}]\n{study}claim = []\n"
+            "{head}[beside]\nsource = 's'\ncolumns = [{{ name = 'c', measure = 'exit_time_s' }}]\nrows = [{row}]\n{study}claim = []\n"
         )
     };
     assert!(
         say(&beside("['s', 'ess', [1.0]]").replace("claim = []\n", "")).contains("missing field `claim`")
     );
-    let claimed = "[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\nmeasure = 'exit_s'\nof = ['standard']\nat_most = 1.0\n";
+    let claimed = "[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\nmeasure = 'exit_time_s'\nof = ['standard']\nat_most = 1.0\n";
     let row = |row: &str| say(&beside(row).replace("claim = []\n", claimed));
     assert!(row("['s', 'ess', [1.0]]").contains("expected it to be run there"));
     assert!(row("['s', 'standard', [1.0, 2.0]]").contains("found 2 values, expected 1"));
