@@ -1,4 +1,4 @@
-//! Appropriate byte counting, RFC 3465: section 3.8 and part 9.
+//! Appropriate byte counting, RFC 3465 §2.2 and §2.3.
 
 use crate::language::play;
 

@@ -1,4 +1,4 @@
-//! ESS (Enhanced Slow-Start, section 3). Packets a, b, c, d are the initial window; e, which the first ACK releases,
+//! ESS, Enhanced Slow-Start, section 3 of its paper. Packets a, b, c, d are the initial window; e, which the first ACK releases,
 //! is selected.
 
 use crate::common::{Host, avoidance, facts, startup};

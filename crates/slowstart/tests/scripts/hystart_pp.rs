@@ -1,4 +1,4 @@
-//! `HyStart++`, RFC 9406: section 2.7 and part 9.
+//! `HyStart++`, RFC 9406 §4.2 and §4.3.
 //!
 //! A round begins with the ACK of the first packet sent after the previous round began; its samples are of
 //! its own packets.

@@ -1,4 +1,4 @@
-//! Limited slow start, RFC 3742 §2, and part 9.
+//! Limited slow start, RFC 3742 §2.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;

@@ -1,4 +1,4 @@
-//! Rapid start: draft-00 (section 3.14 and part 9), then the editor's copy.
+//! Rapid start: draft-kazuho-ccwg-rapid-start-00, then its editor's copy.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;

@@ -52,7 +52,7 @@ fn rfc_5681_earns_at_most_a_segment_an_ack() {
     );
 }
 
-/// RFC 3465 §2.2 with L = 2; part 9: an ACK of four packets permits two segments.
+/// RFC 3465 §2.2 with L = 2: an ACK of four packets permits two segments.
 #[test]
 fn abc_earns_at_most_two_segments_an_ack() {
     play(
