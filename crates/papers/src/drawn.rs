@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use slowstart_report::intervals::{Interval, Place, intervals};
 use slowstart_study::words;
+use std::collections::BTreeSet;
 
 /// A figure or a table of a paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,7 +31,8 @@ pub(crate) struct Drawn {
     #[serde(default)]
     log: bool,
     /// The places of a figure: group, name, and claim as `experiment/claim`. With `*` as its name a claim has a place for
-    /// each of its values, by the part of the value's name that differs; of two parts the second is the group.
+    /// each of its values, by the part of the value's name that differs; of two parts the one with fewer values is the
+    /// group.
     #[serde(default)]
     points: Vec<(String, String, String)>,
     /// The headings of a table.
@@ -118,12 +120,19 @@ fn places(group: &str, name: &str, r: &Record) -> Vec<Place> {
     if name != "*" {
         return vec![place(name, measured)];
     }
-    let names: Vec<&str> = values.iter().map(|v| v.of.as_str()).collect();
+    let names = differing(&values.iter().map(|v| v.of.as_str()).collect::<Vec<_>>());
+    let parts = || names.iter().filter_map(|name| name.split_once(", "));
+    let first: BTreeSet<&str> = parts().map(|p| p.0).collect();
+    let rest: BTreeSet<&str> = parts().map(|p| p.1).collect();
     let split = |(name, m): (&String, Interval)| match name.split_once(", ") {
-        Some((name, rest)) if group.is_empty() => Place { group: rest.into(), ..place(name, vec![m]) },
+        Some((name, rest_of_it)) if group.is_empty() => {
+            let (group, name) =
+                if first.len() < rest.len() { (name, rest_of_it) } else { (rest_of_it, name) };
+            Place { group: group.into(), ..place(name, vec![m]) }
+        }
         _ => place(name, vec![m]),
     };
-    differing(&names).iter().zip(measured).map(split).collect()
+    names.iter().zip(measured).map(split).collect()
 }
 
 /// A cell of a table: what the paper prints, and what is measured.
@@ -148,7 +157,7 @@ fn cell(r: Option<&Record>) -> Markup {
         }
     };
     html! {
-        td class=(class(&r.verdict)) title={ (r.says) ": " (r.verdict) } {
+        td class={ "words " (class(&r.verdict)) } title={ (r.says) ": " (r.verdict) } {
             a href=(link(r)) { (if r.claimed.is_empty() { r.origin.as_str() } else { r.claimed.as_str() }) }
             " | " b { (measured) }
             @if r.origin == "fitted" { " *" }
@@ -237,6 +246,19 @@ mod tests {
         assert_eq!(differing(&of), ["10 Mbit/s", "50 Mbit/s"]);
         assert_eq!(differing(&["a, x"]), ["a, x"]);
         assert_eq!(differing(&["a, x", "b, c, x"]), ["a, x", "b, c, x"]);
+    }
+
+    /// Two networks with three receivers each: the networks are the groups, whichever part of the name they are.
+    #[test]
+    fn the_part_with_fewer_values_is_the_group() {
+        let of = |measured: &str| {
+            let places = places("", "*", &record("p/e/a", measured, &[]));
+            places.into_iter().map(|p| (p.group, p.name)).collect::<Vec<_>>()
+        };
+        let first = of("a, 1, x: 1; a, 2, x: 1; a, 3, x: 1; b, 1, x: 1");
+        assert_eq!(first[1], ("a".to_string(), "2".to_string()));
+        let second = of("1, a, x: 1; 2, a, x: 1; 3, a, x: 1; 1, b, x: 1");
+        assert_eq!(second[1], ("a".to_string(), "2".to_string()));
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub enum Measure {
     CapacityS,
     /// The same by the thesis' heuristic.
     HeuristicCapacityS,
+    /// 1 if the heuristic gives a time of capacity, else 0.
+    HeuristicAnswers,
     /// Time at which the sender first detected a loss.
     FirstLossS,
     /// Time from capacity to the first loss.
@@ -76,6 +78,8 @@ pub enum Measure {
     TimeToBdpRtts,
     /// The longest RTT divided by the base RTT.
     MaxRttRatio,
+    /// Time at which the RTT first reached this many base RTTs.
+    RttReachesS(f64),
     /// How long the RTT was above nine tenths of its maximum, seconds.
     NearMaxRttS,
     /// The same in base RTTs.
@@ -141,6 +145,9 @@ pub enum Measure {
     DoublingRounds(f64, f64),
     /// SEARCH's normalised difference: window, round trips after capacity.
     SearchDifference(f64, f64),
+    /// Bins that SEARCH 2.0 saves, in per cent of those of SEARCH 1.0, which keeps a window of delivered bytes and a
+    /// window of sent bytes with the bins beyond it: window, bins beyond.
+    SearchBinsSaved(f64, f64),
     /// Round trips after capacity at which the difference reaches a threshold: window, threshold.
     SearchCrossing(f64, f64),
 }
@@ -175,6 +182,7 @@ impl FromStr for Measure {
             ("exit_by_rule", []) => Self::ExitByRule,
             ("capacity_s", []) => Self::CapacityS,
             ("heuristic_capacity_s", []) => Self::HeuristicCapacityS,
+            ("heuristic_answers", []) => Self::HeuristicAnswers,
             ("first_loss_s", []) => Self::FirstLossS,
             ("loss_after_capacity_s", []) => Self::LossAfterCapacityS,
             ("timely", []) => Self::Timely,
@@ -194,6 +202,7 @@ impl FromStr for Measure {
             ("time_to_mb", [mb]) => Self::TimeToMb(*mb),
             ("time_to_bdp_s", []) => Self::TimeToBdpS,
             ("max_rtt_ratio", []) => Self::MaxRttRatio,
+            ("rtt_reaches_s", [ratio]) => Self::RttReachesS(*ratio),
             ("near_max_rtt_s", []) => Self::NearMaxRttS,
             ("near_max_rtt_rtts", []) => Self::NearMaxRttRtts,
             ("max_rtt_over_first", []) => Self::MaxRttOverFirst,
@@ -223,6 +232,7 @@ impl FromStr for Measure {
             ("limited_rounds", [target, limit]) => Self::LimitedRounds(*target, *limit),
             ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
             ("search_difference", [w, r]) => Self::SearchDifference(*w, *r),
+            ("search_bins_saved", [window, beyond]) => Self::SearchBinsSaved(*window, *beyond),
             ("search_crossing", [w, threshold]) => Self::SearchCrossing(*w, *threshold),
             _ if name.starts_with("web_") => Self::Web(
                 web::Measure::named(name, &numbers)
@@ -300,6 +310,7 @@ impl Measure {
             Self::BestWindow(mbit, ms) => Some(125.0 * mbit * ms),
             Self::DoublingRounds(from, to) => Some(formula::doubling_rounds(from, to)),
             Self::SearchDifference(w, r) => Some(formula::search_difference(w, r)),
+            Self::SearchBinsSaved(w, beyond) => Some(100.0 * w / (2.0 * w + beyond)),
             Self::SearchCrossing(w, t) => Some(formula::search_crossing(w, t).unwrap_or(f64::INFINITY)),
             _ => None,
         }
@@ -346,6 +357,7 @@ impl Measure {
             }
             Self::CapacityS => row.capacity_time_s,
             Self::HeuristicCapacityS => row.capacity_time_by_heuristic_s,
+            Self::HeuristicAnswers => Some(flag(row.capacity_time_by_heuristic_s.is_some())),
             Self::FirstLossS => row.first_loss_time_s,
             Self::LossAfterCapacityS => Some(row.first_loss_time_s? - row.capacity_time_s?),
             Self::Is(class) => Some(flag(row.class == class)),
@@ -396,6 +408,10 @@ impl Measure {
             Self::MaxRttRatio => {
                 let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
                 Some(most / row.base_rtt_s)
+            }
+            Self::RttReachesS(ratio) => {
+                let reached = |s: &Sample| s.rtt_s.is_some_and(|rtt| rtt >= ratio * row.base_rtt_s);
+                Some(samples().find(|s| reached(s))?.time_s - start)
             }
             Self::NearMaxRttS => {
                 let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
@@ -478,6 +494,7 @@ impl Measure {
             | Self::BestWindow(..)
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)
+            | Self::SearchBinsSaved(..)
             | Self::SearchCrossing(..) => self.formula(),
             // The run has no web clients, or the measure needs all runs.
             Self::Web(_) | Self::MeanRttPeakHz => None,

@@ -57,6 +57,22 @@ fn reasons_have_no_typed_figures() {
     assert!(wrong.is_empty(), "typed figures in reasons:\n{}", wrong.join("\n"));
 }
 
+/// The index and the search show a claim without the one before it.
+#[test]
+fn each_claim_stands_alone() {
+    for (id, text) in ALL {
+        let e = Experiment::read(id, text).unwrap_or_else(|e| panic!("{e}"));
+        for c in &e.claim {
+            assert!(
+                c.says.starts_with(|first: char| first != '.') && !c.says.contains("..."),
+                "{id}/{}: {}",
+                c.id,
+                c.says
+            );
+        }
+    }
+}
+
 /// The NewReno of the ESS paper is ns-3's, which adds a segment for each ACK.
 #[test]
 fn newreno_counts_acks() {
