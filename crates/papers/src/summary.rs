@@ -76,9 +76,8 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? About \
          half do. Below the sum are numbers that others published (`field`). `slowstart reproduce EXPERIMENT --out FOLDER` \
-         makes the page of an experiment, with every claim, a page of each paper with its figures and tables, what it prints beside \
-         what is measured, and an index of all claims with a search box. [`claims.jsonl`](claims.jsonl) has all claims as data; the book \
-         lists them (`claims.md`). [How the verdicts are checked](checks.md).\n\n\
+         makes the page of an experiment, a page of each paper, and an index of all claims. [`claims.jsonl`](claims.jsonl) has all \
+         claims as data; the book lists them (`claims.md`). [How the verdicts are checked](checks.md).\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
          leaves out, and differs with others. *The paper cannot show it* if it is undecided here, and a sample of the paper's size \
