@@ -47,7 +47,7 @@ import re, sys, textwrap
 for line in sys.stdin.read().splitlines():
     columns = len(re.match(r" *(\S.*?  +)*", line).group())
     indent = " " * (columns if columns < 80 else 4)
-    print(textwrap.fill(line, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))'
+    print(textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))'
 }
 list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1" | wrapped; printf '```\n'; }
 list paths "Paths" >"$src/reference/paths.md"
