@@ -40,13 +40,13 @@ sed -i -E 's#\]\(\.\./([^.])#](https://github.com/slowstart/slowstart/blob/main/
 sed -i -E 's#\]\(([^):]*/)?README\.md#](\1index.md#g' "$src"/*/*.md "$src"/*/*/*.md
 
 # The reference. Text of the program is code, so that Markdown does not change it.
-# A list has long lines where it is no terminal: wrap them below the column of the description.
+# A list has long lines where it is no terminal: wrap them, below the description where it leaves room.
 wrapped() {
   python3 -c '
 import re, sys, textwrap
 for line in sys.stdin.read().splitlines():
     columns = len(re.match(r" *(\S.*?  +)*", line).group())
-    indent = " " * (columns if columns < 80 else 4)
+    indent = " " * (columns if columns < 50 else 6)
     print(textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))'
 }
 list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1" | wrapped; printf '```\n'; }
