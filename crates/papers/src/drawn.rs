@@ -157,7 +157,7 @@ fn cell(r: Option<&Record>) -> Markup {
         }
     };
     html! {
-        td class={ "words " (class(&r.verdict)) } title={ (r.says) ": " (r.verdict) } {
+        td class=(class(&r.verdict)) title={ (r.says) ": " (r.verdict) } {
             a href=(link(r)) { (if r.claimed.is_empty() { r.origin.as_str() } else { r.claimed.as_str() }) }
             " | " b { (measured) }
             @if r.origin == "fitted" { " *" }
