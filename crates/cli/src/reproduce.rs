@@ -2,7 +2,7 @@
 
 use crate::folder::write_bytes;
 use crate::interrupt::{Interrupt, POLL};
-use crate::output::{print, progress, tell, verbose, wrap};
+use crate::output::{print, print_verdict, progress, tell, verbose, wrap};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart_papers::claim::{Cause, Verdict};
@@ -98,18 +98,21 @@ impl Reproduce {
             tell(&format!("{} experiments, {total} runs", chosen.len()));
         }
         let of = chosen.len();
-        let interrupt = Interrupt::record()?;
+        let interrupt = Interrupt::record_first()?;
         let results: Mutex<Vec<(&Experiment, Vec<Judged>)>> = Mutex::default();
         let over = AtomicBool::new(false);
-        // A run cannot be stopped: on a signal the program ends beside it, with what is finished.
+        // A run cannot be stopped: on a signal the program ends beside it, with what is finished; if nobody reads
+        // what it prints, without that.
         let watch = || {
             while !over.load(Ordering::Relaxed) {
                 if let Some(signal) = interrupt.signal() {
                     let results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    interrupt.stopped();
                     bar.finish_and_clear();
-                    let written = self.finish(&results, &[]);
+                    if !results.is_empty() {
+                        self.finish(&results, &[]).err().inspect(|e| tell(&format!("{e:#}")));
+                    }
                     tell(&format!("interrupted: {} of {of} experiments are finished", results.len()));
-                    written.err().inspect(|e| tell(&format!("{e:#}")));
                     std::process::exit(128 + i32::from(signal));
                 }
                 thread::sleep(POLL);
@@ -162,7 +165,7 @@ impl Reproduce {
             _ => format!("{other} not as recorded, of which {opposite} are the opposite"),
         };
         let claims = if all.len() == 1 { "claim" } else { "claims" };
-        print(&wrap(&format!("{} {claims}: {}; {recorded}", all.len(), counts.join(", ")), 2))?;
+        print_verdict(&format!("{} {claims}: {}; {recorded}", all.len(), counts.join(", ")))?;
         Ok(if self.seed == RECORDED { other == 0 } else { opposite == 0 })
     }
 }
