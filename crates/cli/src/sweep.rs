@@ -275,8 +275,37 @@ impl QueryArgs {
             }
             return Ok(out.flush()?);
         }
-        show(&answer)
+        let whole = q.group.is_empty() && q.columns.is_empty() && io::stdout().is_terminal();
+        show(&if whole { that_fit(answer, output::width()) } else { answer })
     }
+}
+
+/// Longest cell that a person reads in a table.
+const LONGEST_CELL: usize = 24;
+
+/// The columns of an answer in which its lines differ, as many as fit, in place of a hundred that do not.
+fn that_fit(answer: Answer, width: usize) -> Answer {
+    let of = |i: usize| answer.rows.iter().map(move |row| text(&row[i]));
+    let widest = |i: usize| {
+        let lengths = of(i).map(|t| t.chars().count());
+        lengths.chain([answer.columns[i].name.chars().count()]).max().unwrap_or(0)
+    };
+    let differ = |i: usize| answer.rows.len() < 2 || of(i).any(|t| t != text(&answer.rows[0][i]));
+    let mut room = width;
+    let all = answer.columns.len();
+    let mut kept = Vec::new();
+    for i in (0..all).filter(|i| differ(*i) && widest(*i) <= LONGEST_CELL) {
+        let takes = widest(i) + 2;
+        if takes > room {
+            break;
+        }
+        room -= takes;
+        kept.push(i);
+    }
+    note(&format!("{} of {all} columns; --columns names others, and --json prints all", kept.len()));
+    let columns = kept.iter().map(|i| answer.columns[*i].clone()).collect();
+    let rows = answer.rows.iter().map(|row| kept.iter().map(|i| row[*i].clone()).collect()).collect();
+    Answer { columns, rows, read: answer.read }
 }
 
 /// Lines of an answer on the terminal.
