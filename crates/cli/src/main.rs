@@ -190,7 +190,7 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             let text = format!("{e:#}");
-            output::tell(&format!("{text}{}", usage::list_of(&text)));
+            output::tell(&usage::shown(&text));
             ExitCode::from(e.downcast_ref().map_or(2, interrupt::Interrupted::status))
         }
     }

@@ -276,7 +276,7 @@ impl QueryArgs {
             return Ok(out.flush()?);
         }
         let whole = q.group.is_empty() && q.columns.is_empty() && io::stdout().is_terminal();
-        show(&if whole { that_fit(answer, output::width()) } else { answer })
+        show(&if whole { that_fit(&answer, output::width()) } else { answer })
     }
 }
 
@@ -284,7 +284,7 @@ impl QueryArgs {
 const LONGEST_CELL: usize = 24;
 
 /// The columns of an answer in which its lines differ, as many as fit, in place of a hundred that do not.
-fn that_fit(answer: Answer, width: usize) -> Answer {
+fn that_fit(answer: &Answer, width: usize) -> Answer {
     let of = |i: usize| answer.rows.iter().map(move |row| text(&row[i]));
     let widest = |i: usize| {
         let lengths = of(i).map(|t| t.chars().count());

@@ -6,8 +6,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use slowstart_sim::suggest::did_you_mean;
 use std::process::exit;
 
-/// Lists that a reader of an error may want: how its text begins, and what `slowstart list` calls the list.
-const LISTS: [(&str, &str); 6] = [
+/// Lists that a reader of an error may want: what its text has, and what `slowstart list` calls the list.
+const LISTS: [(&str, &str); 7] = [
+    ("expected a knob", "knobs"),
     ("path: found unknown key", "path-keys"),
     ("path: found", "paths"),
     ("startup: found", "startups"),
@@ -58,8 +59,51 @@ fn refused(e: &clap::Error) -> Option<String> {
     Some(format!("{argument}: found {found:?}: {why}"))
 }
 
-/// Where the names are that an error asks for, as a sentence that begins with a space; empty if it asks for none.
-pub(crate) fn list_of(error: &str) -> String {
-    let list = LISTS.iter().find(|(begin, _)| error.contains(begin) && error.contains("one of"));
-    list.map_or(String::new(), |(_, list)| format!("; `slowstart list {list}` says what each is"))
+/// Most names that an error repeats; of more it says where the list is.
+const MOST_NAMES: usize = 10;
+/// What an error has before such names.
+const ONE_OF: &str = "one of ";
+
+/// An error as it is shown: where it asks for one of many names, it says which list has them.
+pub(crate) fn shown(error: &str) -> String {
+    let asks = |begin: &str| error.contains(begin);
+    let Some((_, list)) = LISTS.iter().find(|(begin, _)| asks(begin)) else { return error.to_string() };
+    let Some((before, names)) = error.split_once(ONE_OF) else { return error.to_string() };
+    let count = names.split(", ").take_while(|name| !name.contains(' ')).count();
+    if count <= MOST_NAMES {
+        return format!("{error}; `slowstart list {list}` says what each is");
+    }
+    let rest: String = names.split(", ").skip(count).flat_map(|what| [", ", what]).collect();
+    format!("{before}{ONE_OF}those that `slowstart list {list}` shows{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_names_are_where_the_list_is() {
+        let names = (0..11).map(|n| format!("n{n}")).collect::<Vec<_>>().join(", ");
+        for (error, says) in [
+            (
+                format!("startup: found \"x\", expected a startup: one of {names}"),
+                "startup: found \"x\", expected a startup: one of those that `slowstart list startups` shows",
+            ),
+            (
+                format!("path: found \"x\", expected one of {names}, a file such as my.toml, or keys"),
+                "path: found \"x\", expected one of those that `slowstart list paths` shows, a file such as my.toml, or keys",
+            ),
+            (
+                format!("startup: found \"x\", expected a knob: one of {names}"),
+                "startup: found \"x\", expected a knob: one of those that `slowstart list knobs` shows",
+            ),
+            (
+                "engine: found \"x\", expected one of sim, kernel".into(),
+                "engine: found \"x\", expected one of sim, kernel; `slowstart list engines` says what each is",
+            ),
+            ("startup: found nothing".into(), "startup: found nothing"),
+        ] {
+            assert_eq!(shown(&error), says);
+        }
+    }
 }

@@ -490,7 +490,9 @@ impl Experiment {
             let these = Self::all().iter().filter(|e| e.id == *id || e.id.starts_with(&paper));
             found.extend(these.map(Cow::Borrowed));
             if found.len() == before {
-                let names: Vec<&str> = Self::all().iter().map(|e| e.id.as_str()).collect();
+                let ids = Self::all().iter().map(|e| e.id.as_str());
+                // The papers too, of which an experiment has the name before the slash.
+                let names: Vec<&str> = ids.flat_map(|id| [id, id.split('/').next().unwrap_or(id)]).collect();
                 return Err(ExperimentError::Unknown(id.clone(), did_you_mean(id, &names)));
             }
         }
