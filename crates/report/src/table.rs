@@ -24,7 +24,10 @@ fn heading(column: Column, d: &Decision) -> (String, &'static str) {
         Column::Of(m) => {
             let [name, unit] = m.entry().title;
             let size = size().filter(|_| m == Measure::Completion);
-            (size.map_or(name.to_string(), bytes), unit)
+            let name = size.map_or(name.to_string(), bytes);
+            let is_size = name.starts_with(|c: char| c.is_ascii_digit());
+            // A number keeps its unit.
+            (if is_size { name.replace(' ', "\u{a0}") } else { name }, unit)
         }
         Column::Exit => ("leaves slow start".into(), ""),
     }
@@ -94,8 +97,8 @@ pub fn table(d: &Decision) -> Markup {
                 @if let Some(role) = role(base.summary.rows[0], label) { ", " (role) "," }
                 " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
                 @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs, which decide nothing)" }
-                ". " span class="good" { "Green" } " is better and " span class="bad" { "red" } " worse, at 95 % confidence, of losses, queue and harm also where more runs are worse than better; below "
-                (number(100.0 * d.margin())) " % counts as none; ? is not shown by this many runs. "
+                ". " span class="good" { "Green" } " is better and " span class="bad" { "red" } " worse, at 95 % confidence, of losses, queue and harm also where more runs are worse than better; within "
+                (number(100.0 * d.margin())) " %, with the whole interval, counts as none; ? is not shown by this many runs. "
                 b class="front" { "★" } " no other is better in time, losses"
                 @if d.has_harm() { ", delay or harm" } @else { " or delay" } " without being worse in another. "
                 @if d.has_harm() { "A CUBIC flow got: its goodput while the new flow transfers 10 MB, as a share of its goodput alone; for others the difference in percentage points. " }
@@ -157,7 +160,8 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     if measure == Measure::StartupLost {
         let range = s.summary.typical(Measure::StartupLost).and_then(|(m, _)| spread(&m).range);
         return html! {
-            td class=[classes] { (s.summary.lost(|m| spread(m).mid)) @if let Some(range) = range { small { (range) } } }
+            // Not broken behind its question mark.
+            td class=[classes] { (s.summary.lost(|m| spread(m).mid).replace('?', "?\u{2060}")) @if let Some(range) = range { small { (range) } } }
         };
     }
     let sign = match unit.sign() {

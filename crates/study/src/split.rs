@@ -157,7 +157,14 @@ pub fn key(field: &str) -> &str {
 impl Split {
     /// `search leaves slow start by loss where rate is above 112 Mbit/s, and leaves slow start too early below it: true of 28 of 30 runs (93 %; without the split: 60 %).`
     fn sentence(&self, labels: &[String]) -> String {
-        let leaves = |class: Class| class.verb(labels.len() > 1);
+        let several = labels.len() > 1;
+        // Where the transfer ended first, a longer one may show how the startup leaves.
+        let leaves = |class: Class| match class {
+            Class::None => {
+                format!("{} still in slow start when the transfer ends", if several { "are" } else { "is" })
+            }
+            class => class.verb(several),
+        };
         let percent = |n: usize| (100.0 * n as f64 / self.runs as f64).round();
         format!(
             "{} {} where {} is above {}, and {} below it: true of {} of {} runs ({} %; the most frequent class alone: {} %).",
