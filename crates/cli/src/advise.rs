@@ -2,7 +2,7 @@
 
 use crate::comparison::{Comparison, View};
 use crate::folder::{refuse_existing, write_new};
-use crate::output::{color, command, print, width, wrap};
+use crate::output::{color, command, print, print_verdict, width, wrap};
 use crate::printable::printable;
 use crate::replay::{passed_over, progress, warn};
 use crate::table::{Align, Cell, Table};
@@ -130,16 +130,15 @@ fn show(a: &Advice, compared: Option<&Compared>) -> Result<()> {
         print("")?;
         print(exits(&a.recorded.bands).render(color(), Some(width() as u16)).trim_end())?;
     }
-    print("")?;
-    print(&wrap(&printable(&a.headline()), 0))?;
     if let Some(compared) = compared {
         print("")?;
         let view = View::default();
         let decision = compared.decision();
         let (table, _) = Comparison::new(&decision, &view).render(&view, color(), width());
-        print(table.trim_end())?;
         print("")?;
+        print(table.trim_end())?;
     }
+    print("")?;
     for sentence in a.sure.iter().chain(&a.other_questions()) {
         print(&wrap(&printable(sentence), 2))?;
     }
@@ -147,7 +146,9 @@ fn show(a: &Advice, compared: Option<&Compared>) -> Result<()> {
         print("Next:")?;
         a.commands.iter().try_for_each(|c| print(&format!("  {c}")))?;
     }
-    Ok(())
+    // A terminal shows the end.
+    print("")?;
+    print_verdict(&printable(&a.headline()))
 }
 
 /// How transfers left slow start, a line a class of RTT.

@@ -206,10 +206,10 @@ impl Compare {
             let view = self.how.view();
             print("")?;
             let terms = self.how.terms(&[]);
-            let (text, legend, verdict) =
+            let (text, brief, legend, verdict) =
                 paths_summary::render(&results, &view, &terms, output::color(), output::width());
             print(text.trim_end())?;
-            print_legend(paths_summary::BRIEF, || legend)?;
+            print_legend(&brief, || legend)?;
             print("")?;
             output::print_verdict(&printable(&verdict))?;
         }

@@ -420,7 +420,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
             let margin = number(100.0 * d.margin());
             let unsure = self.unsure(view).map_or(String::new(), |u| format!("; {u}"));
             all.push(format!(
-                "Difference from {label}{what}, run by run: {interval}; below {margin} % counts as none{unsure}."
+                "Difference from {label}{what}, run by run: {interval}; within {margin} %, with the whole interval, counts as none{unsure}."
             ));
             if d.by == Measure::ObjectMedian {
                 all.push(

@@ -309,7 +309,8 @@ fn cut(text: &str, room: usize) -> String {
 /// Startups, a line each.
 fn brief(list: &[Entry]) -> Result<()> {
     let baseline = default_startup(SIMULATOR).unwrap_or_default();
-    print(&format!("{}; * compared by default, {baseline} as the baseline", Kind::Startups.heading()))?;
+    let heading = format!("{}; * compared by default, {baseline} as the baseline", Kind::Startups.heading());
+    print(&wrap(&heading, 2))?;
     let names = list.iter().map(|e| e.name.len()).max().unwrap_or(0);
     let (apart, ranked): (Vec<&Entry>, Vec<&Entry>) = list.iter().partition(|e| e.is_reconstructed);
     for (i, e) in ranked.iter().chain(&apart).enumerate() {

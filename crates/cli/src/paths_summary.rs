@@ -16,10 +16,6 @@ use slowstart_study::words::{RECONSTRUCTED, marked, number, signed};
 pub(crate) const COMMON: [&str; 7] =
     ["geo", "leo", "lte", "wifi-weak", "cable", "transatlantic", "rate=20Mbit rtt=80ms queue=1bdp"];
 
-/// The legend in two lines of a narrow terminal.
-pub(crate) const BRIEF: &str = "Against the first line, run by run; ?: not shown by these runs. lost: packets lost in startup; 0 (10/30): none in most \
-     runs, some in 10. -v explains all.";
-
 /// The rows of one path.
 pub(crate) struct PathResult {
     /// The path's name, as the tables show it.
@@ -95,19 +91,27 @@ fn compared(d: &Decision, label: &str) -> Vec<Cell> {
     all
 }
 
-/// Returns the table, in as many parts as its paths need in `width`, its legend, and the verdict.
+/// The legend of a table of these times in two lines of a narrow terminal.
+fn brief(what: &str) -> String {
+    format!(
+        "{what} against the first line, run by run; ?: not shown. lost: packets lost in startup; 0 (10/30): none in most runs, \
+         some in 10. -v explains all."
+    )
+}
+
+/// Returns the table, in as many parts as its paths need in `width`, its legend, short and whole, and the verdict.
 pub(crate) fn render(
     results: &[PathResult],
     view: &View,
     terms: &Terms,
     color: bool,
     width: usize,
-) -> (String, Vec<String>, String) {
+) -> (String, String, Vec<String>, String) {
     let all: Vec<Decision> =
         results.iter().map(|r| Decision::new(&r.rows, &Terms { harm: &r.harm, ..*terms })).collect();
     let labels = labels(&all);
     let (Some(first), Some(row)) = (labels.first(), results.first().and_then(|r| r.rows.first())) else {
-        return ("no runs\n".into(), Vec::new(), String::new());
+        return ("no runs\n".into(), String::new(), Vec::new(), String::new());
     };
     let shown = &labels[..view.top.unwrap_or(labels.len()).min(labels.len())];
     let name = |label: &str| {
@@ -151,7 +155,7 @@ pub(crate) fn render(
     let is = role(row, first).map_or(String::new(), |r| format!(" ({r})"));
     let margin = number(100.0 * terms.margin);
     let mut legend = vec![format!(
-        "{what} against {first}{is}, run by run: medians; below {margin} % counts as none; ?: these runs do not show it. lost: packets \
+        "{what} against {first}{is}, run by run: medians; within {margin} %, with the whole interval, counts as none; ?: these runs do not show it. lost: packets \
          lost in startup."
     )];
     if results.iter().any(|r| !r.harm.is_empty()) {
@@ -167,7 +171,7 @@ pub(crate) fn render(
     let needs = shown.iter().filter_map(|l| standing(&all, l)?.need);
     legend.extend(notes(needs, shown.len(), labels.len()));
     legend.extend(shown.iter().any(|l| marked(l) != **l).then(|| RECONSTRUCTED.to_string()));
-    (parts.join("\n"), legend, verdict(&all))
+    (parts.join("\n"), brief(what), legend, verdict(&all))
 }
 
 /// A path's name, cut to fit a column header: an inline path without its keys.
@@ -238,7 +242,7 @@ mod tests {
         };
         results[0].harm =
             harm("hystart", 90.0).chain(harm("ess", 60.0)).chain(harm("search", 90.0)).collect();
-        let (text, legend, verdict) = render(&results, &View::default(), &Terms::default(), false, 100);
+        let (text, _, legend, verdict) = render(&results, &View::default(), &Terms::default(), false, 100);
         let line = |name: &str| {
             let line = text.lines().find(|l| l.starts_with(name)).expect("a line");
             line.split_whitespace().collect::<Vec<_>>().join(" ")

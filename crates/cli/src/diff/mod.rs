@@ -1,6 +1,6 @@
 //! `slowstart diff`: two results beside each other.
 
-use crate::output::{color, print, quiet, width, wrap};
+use crate::output::{color, print, print_verdict, quiet, width, wrap};
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Result, bail};
@@ -171,14 +171,17 @@ impl Diff {
         if !quiet() {
             self.say(|| {
                 let text = format!(
-                    "\nMedians over runs, and 95 % intervals. %: B against A, run by run; less than {} % is no difference. lost: \
+                    "Medians over runs, and 95 % intervals. %: B against A, run by run; within {} %, with the whole interval, is no difference. lost: \
                      packets lost in startup; (2/12): in 2 of 12 runs. same: every run has the same figures.",
                     number(100.0 * self.margin)
                 );
-                wrap(&text, 2)
+                format!("\n{}", wrap(&text, 2))
             })?;
         }
-        self.say(|| wrap(&format!("\n{}", count.sentence()), 0))?;
+        self.say(String::new)?;
+        if !self.json {
+            print_verdict(&count.sentence())?;
+        }
         if count.compared == 0 {
             bail!("found no startup and path that both have, expected one or more");
         }
@@ -236,7 +239,8 @@ impl Diff {
             (Some(x), Some(y)) if x != y => format!("A: {x}; B: {y}"),
             (x, y) => x.or(y).unwrap_or_default(),
         };
-        self.say(|| format!("\n{} ({})", printable(path), printable(&stacks)))?;
+        let heading = format!("{} ({})", printable(path), printable(&stacks));
+        self.say(|| format!("\n{}", wrap(&heading, 2)))?;
         if !lines.is_empty() {
             self.say(|| table(lines).render(color(), u16::try_from(width()).ok()).trim_end().to_string())?;
         }
