@@ -89,9 +89,8 @@ fn failures(report: &Report) -> Markup {
         table class="stack" {
             thead {
                 tr {
-                    @for h in ["Startup", "Scenario", "Criterion", "Verdict", "Value", "Limit", "hystart"] {
-                        th scope="col" { (h) }
-                    }
+                    @for h in ["Startup", "Scenario", "Criterion", "Verdict"] { th scope="col" class="text" { (h) } }
+                    @for h in ["Value", "Limit", "hystart"] { th scope="col" { (h) } }
                 }
             }
             tbody {
