@@ -5,7 +5,7 @@ use crate::game::GameRow;
 use crate::score::{Exits, Measure, scores, startups};
 use crate::sheet::{ABSENT, Sheet, percent};
 use slowstart::registry::{self, Need};
-use slowstart_study::decision::{Change, Difference, times};
+use slowstart_study::difference::{Change, Difference, times};
 use slowstart_study::measures::LOSS_MARGIN;
 use slowstart_study::order::Order;
 use slowstart_study::price::Price;

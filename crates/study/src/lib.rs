@@ -35,6 +35,7 @@ pub mod columns;
 mod connections;
 pub mod decision;
 pub mod diff;
+pub mod difference;
 pub mod engines;
 pub mod explain;
 pub mod field;

@@ -5,7 +5,7 @@ use crate::query::{QueryError, Values, resolve, scan};
 use arrow_schema::Schema;
 use hmac_sha256::Hash as Sha256;
 use slowstart_study::columns::{Cell, Column, Kind};
-use slowstart_study::decision::paired;
+use slowstart_study::difference::paired;
 use slowstart_study::measures::Measure;
 use slowstart_study::record::Param;
 use slowstart_study::summary::label_of;

@@ -3,7 +3,8 @@
 use super::{AdviseError, Effect, INITIAL_WINDOWS, InitialWindow};
 use crate::fit::text::{self, Fitted};
 use slowstart_sim::path::Files;
-use slowstart_study::decision::{self, Decision, Difference, MARGIN, Terms};
+use slowstart_study::decision::{Decision, MARGIN, Terms};
+use slowstart_study::difference::{self, Difference};
 use slowstart_study::measures::Measure;
 use slowstart_study::record::{Param, Row};
 use slowstart_study::scenario::{Study, StudyText};
@@ -107,6 +108,6 @@ impl<'a> Model<'a> {
         };
         let (off, on) = (rows("off")?, rows("on")?);
         let pairs = off.iter().zip(&on).map(|(off, on)| Measure::ObjectMedian.of_pair(off, on));
-        Ok(decision::times(&pairs.collect::<Vec<_>>(), MARGIN))
+        Ok(difference::times(&pairs.collect::<Vec<_>>(), MARGIN))
     }
 }
