@@ -6,13 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh
 # The document of rows follows from the schemas, which are compiled into its test.
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test rows the_schemas >/dev/null
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test rows the_document >/dev/null
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test documents every_key >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test cli rows::the_schemas >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test cli rows::the_document >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test cli documents::every_key >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-study --test determinism --test exit_points >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-league --test small >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-suite --test draft the_same_bytes >/dev/null
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test replay documented_outputs >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test cli replay::documented_outputs >/dev/null
 for file in "${printed[@]}"; do
   command=$(printed_command "$file")
   output=$(cargo run --locked --quiet --release -- $command)

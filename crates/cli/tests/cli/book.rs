@@ -5,8 +5,6 @@
 //! of crates/linux run such commands in network namespaces. Commands of other programs are run by scripts of
 //! ci/.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,36 +1,8 @@
 //! The command line: what it prints and which input it refuses.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::{folder, refuses, slowstart, text};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Output};
-
-fn slowstart(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).env("NO_COLOR", "1").output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
-
-/// Status 2, nothing on standard output, and one message that says all of these.
-fn refuses(args: &[&str], says: &[&str]) {
-    let out = slowstart(args);
-    let err = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
-    assert!(out.stdout.is_empty(), "{args:?} printed {}", text(&out.stdout));
-    for s in says {
-        assert!(err.contains(s), "{args:?}: {err:?} does not say {s:?}");
-    }
-}
 
 /// Distributions of a path: an empty range, a reversed one, one without a unit, and a weight of zero.
 #[test]
@@ -80,14 +52,14 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
 
 #[test]
 fn a_trace_with_a_letter_names_its_line() {
-    let file = folder("letter").join("a.down");
+    let file = folder("command-letter").join("a.down");
     std::fs::write(&file, "1\n2\n3\n4\n5\n6\n7x\n8\n").expect("a file");
     refuses(&["compare", &format!("trace={} rtt=40ms", file.display())], &["a.down", "line 7", "\"7x\""]);
 }
 
 #[test]
 fn an_impossible_key_names_file_and_key() {
-    let file = folder("key").join("study.toml");
+    let file = folder("command-key").join("study.toml");
     std::fs::write(&file, "path = \"geo\"\nstart_ups = []\n").expect("a file");
     refuses(
         &["run", &file.display().to_string()],
@@ -129,7 +101,7 @@ fn the_wide_table_has_a_line_for_each_startup() {
 
 #[test]
 fn a_folder_gets_rows_samples_events_and_a_page() {
-    let dir = folder("out");
+    let dir = folder("command-out");
     let out = slowstart(
         &[&QUICK[..], &["--all", "--out", &dir.display().to_string(), "--samples", "ack"]].concat(),
     );
@@ -225,7 +197,7 @@ fn without_the_kernel_it_says_how_to_get_it() {
 /// A run of our own as somebody else's capture: rows, samples and pages, and what would have come after.
 #[test]
 fn a_capture_is_replayed_and_gone_on_with() {
-    let dir = folder("replayed");
+    let dir = folder("command-replayed");
     let out = dir.join("run");
     let path = "rate=20Mbit rtt=60ms queue=1bdp";
     let out = out.to_str().expect("text");
@@ -290,7 +262,7 @@ fn a_capture_is_replayed_and_gone_on_with() {
 fn a_verdict_that_changed_is_status_1() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/papers/hystart/limited.toml");
     let recorded = std::fs::read_to_string(root).expect("a scenario");
-    let dir = folder("verdicts");
+    let dir = folder("command-verdicts");
     // What is recorded, how it is seen, and the status with the seed of the record and with another.
     for (verdict, seen, statuses) in [
         ("holds", "all as recorded", [0, 0]),

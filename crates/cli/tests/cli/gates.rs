@@ -1,20 +1,11 @@
 //! What a gate says of a startup that stalls in some runs, or breaks a rule: `compare`, `diff`, the suite and its
 //! baseline, the league and its baseline.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use crate::common::{folder, slowstart, text};
+use std::path::Path;
+use std::process::Command;
 
 const PATH: &str = "rate=20Mbit rtt=50ms queue=1bdp";
-
-fn slowstart(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// Runs it, and returns its status with what it printed and said.
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
@@ -25,13 +16,6 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
 /// The text without the breaks of its lines.
 fn flat(told: &str) -> String {
     told.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gates").join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("writable");
-    dir
 }
 
 /// Builds the startup of the tests as this file, as it is or with a fault; false without a C compiler.
@@ -54,7 +38,7 @@ fn utf8(path: &Path) -> &str {
 
 #[test]
 fn a_startup_that_stalls_is_worse_at_every_gate() {
-    let dir = folder("stalls");
+    let dir = folder("gates-stalls");
     let library = dir.join("mine.so");
     if !build(&library, None) {
         return;
@@ -149,7 +133,7 @@ fn a_startup_that_stalls_is_worse_at_every_gate() {
 
 #[test]
 fn a_startup_that_breaks_a_rule_has_no_star_and_no_rank() {
-    let dir = folder("breaks");
+    let dir = folder("gates-breaks");
     let library = dir.join("breaks.so");
     if !build(&library, Some("BREAK")) {
         return;

@@ -1,15 +1,14 @@
 //! Files that never end, outputs that nobody reads, names that are no text, plugins that loop, folders of other
 //! users: none of them ends a run without a message, falsifies it, or keeps it from ending.
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-#![cfg(unix)]
 
+use crate::common::folder;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -31,14 +30,6 @@ fn run(args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// An empty folder of a test.
-fn folder(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attack-{name}"));
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("writable");
-    dir
 }
 
 fn pipe(file: &Path) {
@@ -79,7 +70,7 @@ fn an_error_output_that_is_full_or_closed_ends_nothing() {
 
 #[test]
 fn arguments_that_are_not_utf_8_are_names_of_files() {
-    let dir = folder("bytes");
+    let dir = folder("attack-bytes");
     let name = OsStr::from_bytes(b"out\xff");
     let out = slowstart().args(STUDY).arg("--out").arg(dir.join(name)).output().expect("it runs");
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
@@ -88,7 +79,7 @@ fn arguments_that_are_not_utf_8_are_names_of_files() {
 
 #[test]
 fn a_file_without_end_is_refused_with_its_limit() {
-    let file = folder("zero").join("zero.toml");
+    let file = folder("attack-zero").join("zero.toml");
     symlink("/dev/zero", &file).expect("writable");
     let (zero, store) = (file.to_str().expect("text"), file.with_extension("store"));
     let store = store.to_str().expect("text");
@@ -116,7 +107,7 @@ fn a_file_without_end_is_refused_with_its_limit() {
 
 #[test]
 fn a_folder_that_is_a_link_of_another_user_is_not_written_to() {
-    let dir = folder("foreign");
+    let dir = folder("attack-foreign");
     let (target, link) = (dir.join("target"), dir.join("link"));
     fs::create_dir(&target).expect("writable");
     symlink(&target, &link).expect("writable");
@@ -145,7 +136,7 @@ fn a_folder_that_is_a_link_of_another_user_is_not_written_to() {
 /// Whoever can read a file can lock it.
 #[test]
 fn a_lock_of_who_may_only_read_blocks_nobody() {
-    let dir = folder("lock");
+    let dir = folder("attack-lock");
     let out = dir.join("out");
     let args = [&STUDY[..], &["--out", out.to_str().expect("text")]].concat();
     assert!(run(&args).status.success());
@@ -158,7 +149,7 @@ fn a_lock_of_who_may_only_read_blocks_nobody() {
 #[cfg(feature = "sweep")]
 #[test]
 fn a_store_with_pipes_and_locks_of_others_ends_with_a_message_or_goes_on() {
-    let dir = folder("store");
+    let dir = folder("attack-store");
     let (plan, store) = (dir.join("plan.toml"), dir.join("store"));
     fs::write(&plan, SWEEP).expect("writable");
     let sweep = ["sweep", plan.to_str().expect("text"), "--out", store.to_str().expect("text")];
@@ -188,7 +179,7 @@ fn a_store_with_pipes_and_locks_of_others_ends_with_a_message_or_goes_on() {
 #[cfg(feature = "sweep")]
 #[test]
 fn a_part_without_keys_is_named() {
-    let dir = folder("keys");
+    let dir = folder("attack-keys");
     let (plan, store, part) = (dir.join("plan.toml"), dir.join("store"), dir.join("part.parquet"));
     fs::write(&plan, SWEEP).expect("writable");
     let (plan, store, part) =
@@ -206,7 +197,7 @@ fn a_part_without_keys_is_named() {
 
 #[test]
 fn a_plugin_that_loops_ends_with_the_first_signal() {
-    let dir = folder("loops");
+    let dir = folder("attack-loops");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ffi/examples/newreno.c");
     let code = fs::read_to_string(source).expect("in the repository");
     // Each function of the controller loops.
@@ -245,7 +236,7 @@ fn a_plugin_that_loops_ends_with_the_first_signal() {
 
 #[test]
 fn escapes_of_a_terminal_in_names_are_printed_as_text() {
-    let dir = folder("escapes");
+    let dir = folder("attack-escapes");
     let file = dir.join("path.toml");
     let name = "\\u001b]0;pwn\\u0007\\u009b2J";
     let path = format!(
@@ -266,7 +257,7 @@ fn escapes_of_a_terminal_in_names_are_printed_as_text() {
 
 #[test]
 fn a_disk_that_is_full_is_named_with_its_file() {
-    let dir = folder("disk");
+    let dir = folder("attack-disk");
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/download.pcapng.gz");
     // The signal of a file that is too large is ignored, so that it is an error as of a full disk.
     let limited = |args: &str| {
@@ -296,7 +287,7 @@ fn a_disk_that_is_full_is_named_with_its_file() {
 
 #[test]
 fn nothing_is_writable_by_others_without_a_umask() {
-    let dir = folder("umask");
+    let dir = folder("attack-umask");
     fs::write(dir.join("sweep.toml"), SWEEP).expect("writable");
     let command = env!("CARGO_BIN_EXE_slowstart");
     let sweep = if cfg!(feature = "sweep") {
@@ -314,7 +305,7 @@ fn nothing_is_writable_by_others_without_a_umask() {
 
 #[test]
 fn a_folder_that_cannot_be_read_is_named_and_the_others_are_read() {
-    let dir = folder("unreadable");
+    let dir = folder("attack-unreadable");
     let all = dir.join("all");
     fs::create_dir_all(all.join("closed")).expect("writable");
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/download.pcapng.gz");

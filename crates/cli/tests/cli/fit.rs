@@ -1,30 +1,10 @@
 //! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status
 //! 2.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::{folder, slowstart, text};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
-
-fn slowstart(args: &[&str]) -> Output {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    c.args(args).env("NO_COLOR", "1").current_dir(root).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
 
 fn json(args: &[&str]) -> Vec<serde_json::Value> {
     let out = slowstart(args);

@@ -2,14 +2,14 @@
 //!
 //! Needs a kernel that `make uml` built: `SLOWSTART_UML` names it, or the newest of the folder in which `make uml` keeps them is
 //! taken. Building one takes minutes, so that no test does; without one the tests are skipped.
-#![cfg(target_os = "linux")]
 
+use crate::common::{folder, slowstart};
 use slowstart_study::record::{Row, Sample};
 use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 const PATH: &str = "rate=20Mbit rtt=50ms queue=1bdp";
 
@@ -32,18 +32,6 @@ fn engine(what: &str) -> Option<String> {
         return None;
     };
     Some(format!("linux:{}", kernel.display()))
-}
-
-/// A folder of one test.
-fn empty_folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("linux-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn slowstart(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it starts")
 }
 
 fn rows(arguments: &[&str]) -> (String, Vec<Row>) {
@@ -138,7 +126,7 @@ fn applications_run_over_a_kernel_as_in_the_simulator() {
 fn a_kernel_restarts_after_an_idle_time() {
     let Some(engine) = engine("a kernel after an idle time") else { return };
     for (pause, restarts) in [("2s", true), ("100ms", false)] {
-        let out = empty_folder(&format!("idle-{pause}"));
+        let out = folder(&format!("linux-idle-{pause}"));
         let folder = out.to_str().expect("UTF-8");
         let app = format!("2MB,{pause},2MB");
         let common =
@@ -155,7 +143,7 @@ fn a_kernel_restarts_after_an_idle_time() {
 #[test]
 fn a_capture_of_a_kernel_has_its_packets() {
     let Some(engine) = engine("a capture of a kernel") else { return };
-    let folder = empty_folder("capture");
+    let folder = folder("linux-capture");
     let at = folder.to_str().expect("UTF-8");
     let arguments =
         ["--startup", "cubic,cubic:hystart=0", "--size", "200kB", "--runs", "1", "--pcap", "--out", at];
@@ -179,7 +167,7 @@ fn a_module_is_a_startup_by_its_name() {
         println!("skipped: {what} (modules need make, and the folder in which make uml built the kernel)");
         return;
     }
-    let folder = empty_folder("module");
+    let folder = folder("linux-module");
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contrib/linux/module");
     for name in ["tcp_upto.c", "Makefile"] {
         fs::copy(source.join(name), folder.join(name)).expect(name);
@@ -274,7 +262,7 @@ fn a_kernel_does_not_differ_from_itself_and_its_parameters_show() {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).expect("UTF-8")
     };
-    let folder = empty_folder("patch");
+    let folder = folder("linux-patch");
     let out = folder.to_str().expect("UTF-8");
     let same = print(&engine, &engine, &["--out", out]);
     assert!(same.contains("same windows after every acknowledgement: 4 of 4"), "{same}");

@@ -1,7 +1,6 @@
 //! `slowstart replay --out STORE`: kills, changed files, mixed formats, two processes, bad input.
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-#![cfg(feature = "sweep")]
 
+use crate::common::text;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,10 +19,6 @@ fn command(dir: &Path, args: &[&str]) -> Command {
 
 fn replay(dir: &Path, args: &[&str]) -> Output {
     command(dir, args).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
 }
 
 fn folder(name: &str) -> PathBuf {

@@ -1,17 +1,8 @@
 //! A controller in a library, wherever startups are named.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::{slowstart, text};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn slowstart(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use std::process::Command;
 
 /// Builds the example of `crates/ffi` in a folder of the test's own: another test may build it at the same time.
 /// `None` without a C compiler.

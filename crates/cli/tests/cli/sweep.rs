@@ -1,48 +1,12 @@
 //! Sweeps: what a store holds after kills, on a full disk, with two processes; what is refused; queries.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-#![cfg(feature = "sweep")]
-
-mod conform;
-
-use conform::conform;
+use crate::common::{command, folder, refuses, succeeds};
+use crate::conform::conform;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-fn command(args: &[&str]) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
-    c.args(args).env("NO_COLOR", "1");
-    c
-}
-
-fn slowstart(args: &[&str]) -> Output {
-    command(args).output().expect("it runs")
-}
-
-fn succeeds(args: &[&str]) -> String {
-    let out = slowstart(args);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).expect("text")
-}
-
-fn refuses(args: &[&str], says: &[&str]) {
-    let out = slowstart(args);
-    let err = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
-    for s in says {
-        assert!(err.contains(s), "{args:?}: {err:?} does not say {s:?}");
-    }
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sweep-{name}"));
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -83,7 +47,7 @@ fn random(seed: &mut u64, n: u64) -> u64 {
 fn killed_again_and_again_it_gives_the_same_bytes() {
     let long = std::env::var_os("SLOWSTART_LONG").is_some();
     let (rates, runs, kills) = if long { (1000, 2000, 100) } else { (60, 120, 5) };
-    let dir = folder("kill");
+    let dir = folder("sweep-kill");
     // Runs that take longer than what is written about them.
     let file = study(&dir, rates, "size = [\"1MB\"]");
     let (whole, killed) = (dir.join("whole"), dir.join("killed"));
@@ -121,7 +85,7 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
 
 #[test]
 fn an_extended_axis_computes_the_new_cells_only() {
-    let dir = folder("extend");
+    let dir = folder("sweep-extend");
     let out = dir.join("store");
     let count = dir.join("count");
     let begun = |rtts: &str| {
@@ -148,7 +112,7 @@ fn an_extended_axis_computes_the_new_cells_only() {
 /// Runs of two sizes are no runs of one kind.
 #[test]
 fn sweeps_are_not_pooled() {
-    let dir = folder("pooled");
+    let dir = folder("sweep-pooled");
     let out = dir.join("store");
     for size in ["100kB", "200kB"] {
         let file = study(&dir, 3, "");
@@ -170,7 +134,7 @@ fn sweeps_are_not_pooled() {
 
 #[test]
 fn two_processes_and_shards_share_a_store() {
-    let dir = folder("two");
+    let dir = folder("sweep-two");
     let file = study(&dir, 40, "");
     let (whole, shared, sharded) = (dir.join("whole"), dir.join("shared"), dir.join("sharded"));
     succeeds(&["sweep", text(&file), "--out", text(&whole)]);
@@ -191,7 +155,7 @@ fn two_processes_and_shards_share_a_store() {
 
 #[test]
 fn bad_sweeps_and_stores_are_refused() {
-    let dir = folder("bad");
+    let dir = folder("sweep-bad");
     let out = dir.join("store");
     let bad = |axes: &str, says: &[&str]| {
         let file = study(&dir, 2, axes);
@@ -235,7 +199,7 @@ fn bad_sweeps_and_stores_are_refused() {
 /// Two nights of a sweep, the first of a version with other results.
 #[test]
 fn stores_are_compared() {
-    let dir = folder("nights");
+    let dir = folder("sweep-nights");
     let (file, monday, tuesday) = (dir.join("sweep.toml"), dir.join("monday"), dir.join("tuesday"));
     let night = |more: &str, store: &Path| {
         let toml = format!(
@@ -270,7 +234,7 @@ fn stores_are_compared() {
 
 #[test]
 fn drawn_points_and_parameters_of_one_startup() {
-    let dir = folder("draws");
+    let dir = folder("sweep-draws");
     let out = dir.join("store");
     for (method, points) in [("sobol", 8), ("random", 5)] {
         let file = dir.join("sweep.toml");
@@ -314,7 +278,7 @@ fn drawn_points_and_parameters_of_one_startup() {
 /// is wrong is refused at the beginning all the same, wherever it is on its axis.
 #[test]
 fn twenty_million_runs_are_counted_and_a_shard_begins() {
-    let dir = folder("large");
+    let dir = folder("sweep-large");
     let (out, count) = (dir.join("store"), dir.join("count"));
     let file = study(&dir, 100_000, "rtt = \"20..40ms/100\"");
     assert_eq!(succeeds(&["sweep", text(&file), "--count"]), "20000000 runs in 4883 chunks\n");
@@ -343,7 +307,7 @@ fn twenty_million_runs_are_counted_and_a_shard_begins() {
 /// of each avoidance.
 #[test]
 fn runs_that_are_the_same_occur_once() {
-    let dir = folder("same");
+    let dir = folder("sweep-same");
     let counted = |axes: &str| {
         let file = study(&dir, 2, axes);
         let text = succeeds(&["sweep", text(&file), "--count"]);
@@ -374,7 +338,7 @@ fn runs_that_are_the_same_occur_once() {
 /// path with the same seed, whatever the parameter of the other startup.
 #[test]
 fn a_query_has_intervals_and_paired_differences() {
-    let dir = folder("intervals");
+    let dir = folder("sweep-intervals");
     let (file, out) = (dir.join("sweep.toml"), dir.join("store"));
     let toml = "path = \"rate=10Mbit rtt=40ms queue=2bdp jitter=5ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"1MB\"\n\
                 runs = 10\n[axes]\nqueue = [\"1bdp\", \"2bdp\"]\n\"search:threshold\" = [0.2, 0.3]\n";
@@ -440,7 +404,7 @@ fn winners_and_ties(page: &str) -> (usize, usize) {
 /// waits for a delayed ACK at 40 Mbit/s and 1 ms, and standard is first by 7 %: five winners and one tie.)
 #[test]
 fn a_map_names_a_winner_only_where_there_is_one() {
-    let dir = folder("winners");
+    let dir = folder("sweep-winners");
     let (file, out, page) = (dir.join("sweep.toml"), dir.join("store"), dir.join("map.html"));
     let toml = "path = \"rate=20Mbit rtt=1ms queue=1bdp\"\nstartups = [\"standard\", \"rapid-start\"]\nsize = \"1MB\"\nruns = 1\n\
                 [axes]\nrate = \"20,40Mbit\"\nrtt = \"1,100,200ms\"\n";
@@ -456,7 +420,7 @@ fn a_map_names_a_winner_only_where_there_is_one() {
 
 #[test]
 fn queries_maps_and_status_agree_with_the_rows() {
-    let dir = folder("query");
+    let dir = folder("sweep-query");
     let file = study(&dir, 3, "rtt = \"20,40ms\"");
     let out = dir.join("store");
     succeeds(&["sweep", text(&file), "--out", text(&out)]);
@@ -508,7 +472,7 @@ fn queries_maps_and_status_agree_with_the_rows() {
 /// A disk that fills: a message with the file and the reason, and a store that goes on when there is room.
 #[test]
 fn a_full_disk_is_reported_and_the_store_goes_on() {
-    let dir = folder("full");
+    let dir = folder("sweep-full");
     let file = study(&dir, 200, "");
     let disk = dir.join("disk");
     fs::create_dir_all(&disk).expect("a folder");
@@ -548,7 +512,7 @@ fn identities(dir: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
 #[cfg(unix)]
 #[test]
 fn a_finished_sweep_writes_nothing() {
-    let dir = folder("finished");
+    let dir = folder("sweep-finished");
     let (file, out) = (study(&dir, 20, ""), dir.join("store"));
     let sweep = ["sweep", text(&file), "--out", text(&out)];
     succeeds(&sweep);
@@ -578,7 +542,7 @@ fn a_finished_sweep_writes_nothing() {
 /// A process that writes the manifest lists the parts when no other can add one.
 #[test]
 fn the_manifest_lists_the_parts_that_came_while_its_writer_waited() {
-    let dir = folder("manifest");
+    let dir = folder("sweep-manifest");
     let (file, out) = (study(&dir, 4, ""), dir.join("store"));
     let sweep = ["sweep", text(&file), "--out", text(&out)];
     succeeds(&sweep);
@@ -602,7 +566,7 @@ fn the_manifest_lists_the_parts_that_came_while_its_writer_waited() {
 #[test]
 fn links_in_a_store_are_refused() {
     use std::os::unix::fs::symlink;
-    let dir = folder("links");
+    let dir = folder("sweep-links");
     let (file, out, elsewhere) = (study(&dir, 4, ""), dir.join("store"), dir.join("elsewhere"));
     let sweep = ["sweep", text(&file), "--out", text(&out)];
     succeeds(&sweep);
@@ -640,7 +604,7 @@ fn links_in_a_store_are_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_line_of_a_journal_is_not_held() {
-    let dir = folder("long");
+    let dir = folder("sweep-long");
     let (file, out, whole) = (study(&dir, 4, ""), dir.join("store"), dir.join("whole"));
     succeeds(&["sweep", text(&file), "--out", text(&whole)]);
     succeeds(&["sweep", text(&file), "--out", text(&out)]);
@@ -665,7 +629,7 @@ fn a_long_line_of_a_journal_is_not_held() {
 /// An axis goes before a column of rows that has its name: `path` of a row has the values of all axes.
 #[test]
 fn a_sweep_over_paths_is_grouped_by_them() {
-    let dir = folder("paths");
+    let dir = folder("sweep-paths");
     let (file, out) = (dir.join("sweep.toml"), dir.join("store"));
     let toml = "path = \"leo\"\nstartups = [\"standard\"]\nsize = \"100kB\"\nruns = 1\n\
                 [axes]\npath = [\"leo\", \"dsl\"]\nqueue = \"0.5bdp,1bdp\"\n";

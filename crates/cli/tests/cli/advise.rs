@@ -1,18 +1,10 @@
 //! `slowstart advise` over captures of simulated transfers, whose paths are known.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
-mod conform;
-
-use conform::conform;
+use crate::common::slowstart;
+use crate::conform::conform;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn slowstart(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).output().expect("it runs")
-}
 
 /// A folder of captures at the server: a transfer over each path.
 fn captures(name: &str, startup: &str, size: &str, paths: &[String]) -> PathBuf {
@@ -37,7 +29,7 @@ fn advice(dir: &Path, more: &[&str]) -> Value {
     let done = slowstart(&[&["advise", dir.to_str().expect("text"), "--json"], more].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let text = String::from_utf8(done.stdout).expect("text");
-    conform(&text, include_str!("../../replay/schema/advice.json"));
+    conform(&text, include_str!("../../../replay/schema/advice.json"));
     serde_json::from_str(&text).expect("JSON")
 }
 

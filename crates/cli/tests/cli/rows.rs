@@ -1,10 +1,7 @@
 //! What is written conforms to the JSON Schemas, and CSV has their columns.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
-mod conform;
-
-use conform::conform;
+use crate::common::{folder, succeeds};
+use crate::conform::conform;
 use serde_json::Value;
 use slowstart_league::game::{GAME_SCHEMA, GameRow};
 use slowstart_replay::advise::Advice;
@@ -21,21 +18,6 @@ use slowstart_suite::run::Report;
 use slowstart_trial::{ConnectionRow, Pooled, TrialResult};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::Command;
-
-fn slowstart(args: &[&str]) -> String {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let out =
-        Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).current_dir(root).output().expect("it runs");
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).expect("text")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    dir
-}
 
 /// The files of the schemas are what the types and their doc comments say. `SLOWSTART_BLESS=1` writes them.
 #[test]
@@ -89,7 +71,7 @@ fn rows_samples_and_events_conform() {
         let dir = folder(&format!("conform-{i}"));
         let out = dir.to_str().expect("UTF-8");
         let common = ["--startup", "hystart,standard,bbr,bbr@iw=4", "--runs", "2", "--json", "--out", out];
-        let printed = slowstart(&[&["compare"], args, &common].concat());
+        let printed = succeeds(&[&["compare"], args, &common].concat());
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
         assert_eq!(printed, read("results.jsonl"));
         rows.extend(conform(&printed, ROW_SCHEMA));
@@ -107,13 +89,13 @@ fn rows_of_replay_and_league_conform() {
     let out = dir.to_str().expect("UTF-8");
     let capture = "scenarios/captures/download.pcapng.gz";
     let printed =
-        slowstart(&["replay", capture, "--startup", "hystart,search", "--json", "--fork", "--out", out]);
+        succeeds(&["replay", capture, "--startup", "hystart,search", "--json", "--fork", "--out", out]);
     conform(&printed, TRANSFER_SCHEMA);
     let samples = std::fs::read_to_string(dir.join("samples.jsonl")).expect("samples");
     conform(&samples, transfer::SAMPLE_SCHEMA);
-    let fitted = slowstart(&["fit", capture, "--json"]);
+    let fitted = succeeds(&["fit", capture, "--json"]);
     conform(&fitted, FIT_SCHEMA);
-    let csv = slowstart(&["fit", capture, "--csv"]);
+    let csv = succeeds(&["fit", capture, "--csv"]);
     let mut csv = csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = csv.headers().expect("a header").iter().map(str::to_string).collect();
     let record = csv.records().next().expect("a row").expect("a record");
@@ -122,7 +104,7 @@ fn rows_of_replay_and_league_conform() {
         assert_eq!((name, text), (&column.name, column.cell(&row).text().as_str()));
     }
     let league = ["league", "hystart", "--population", "lte", "--runs", "2", "--json"];
-    conform(&slowstart(&league), GAME_SCHEMA);
+    conform(&succeeds(&league), GAME_SCHEMA);
 }
 
 #[test]
@@ -131,7 +113,7 @@ fn a_report_of_the_suite_conforms() {
     std::fs::create_dir_all(&dir).expect("a folder");
     let file = dir.join("report.json");
     let name = file.to_str().expect("UTF-8");
-    slowstart(&[
+    succeeds(&[
         "suite",
         "run",
         "--startup",
@@ -155,11 +137,11 @@ fn lines_of_diff_conform() {
     let rows = |name: &str, startups: &str| {
         let args = ["compare", "dsl", "--size", "100kB", "--runs", "6", "--json", "--startup", startups];
         let file = dir.join(name);
-        std::fs::write(&file, slowstart(&args)).expect("a file");
+        std::fs::write(&file, succeeds(&args)).expect("a file");
         file.to_str().expect("UTF-8").to_string()
     };
     let (a, b) = (rows("a.jsonl", "standard"), rows("b.jsonl", "standard,search"));
-    let lines = slowstart(&["diff", &a, &b, "--json"]);
+    let lines = succeeds(&["diff", &a, &b, "--json"]);
     assert_eq!(conform(&lines, LINE_SCHEMA), properties(LINE_SCHEMA));
     assert_eq!(lines.lines().count(), 2);
 }
@@ -189,8 +171,8 @@ fn a_row_that_is_none_is_found() {
 fn csv_has_the_columns_of_the_schema() {
     let study =
         ["compare", "geo", "--startup", "hystart:detect=delay,search", "--runs", "2", "--size", "300kB"];
-    let json = slowstart(&[&study[..], &["--json"]].concat());
-    let text = slowstart(&[&study[..], &["--csv"]].concat());
+    let json = succeeds(&[&study[..], &["--json"]].concat());
+    let text = succeeds(&[&study[..], &["--csv"]].concat());
     let mut csv = csv::Reader::from_reader(text.as_bytes());
     let columns = columns(ROW_SCHEMA);
     let names: Vec<String> = csv.headers().expect("a header").iter().map(str::to_string).collect();

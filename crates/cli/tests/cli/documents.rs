@@ -1,8 +1,7 @@
 //! Links between the documents lead to files and headings that exist, on a forge and in the book; tests that
 //! documents name are there.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::root;
 use slowstart::registry;
 use slowstart::step::Exit;
 use slowstart_sim::path::queue::Discipline;
@@ -65,10 +64,6 @@ fn split<'a>(document: &Path, target: &'a str) -> (PathBuf, &'a str) {
 
 fn is_external(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 /// Pages that ci/book.sh writes; the repository has none of them.

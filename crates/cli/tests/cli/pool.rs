@@ -1,10 +1,7 @@
 //! `slowstart trial pool` on folders of trials that never ran: their statistics are made here.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
-mod conform;
-
-use conform::conform;
+use crate::common::text;
+use crate::conform::conform;
 use serde_json::Value;
 use slowstart_sim::random::Stream;
 use slowstart_trial::output::POOLED_SCHEMA;
@@ -73,10 +70,6 @@ fn pool(dir: &Path, args: &[&str]) -> Output {
         .env("NO_COLOR", "1")
         .output()
         .expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

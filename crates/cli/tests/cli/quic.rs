@@ -1,7 +1,5 @@
 //! Commands with `--engine quic`.
 
-#![cfg(feature = "quic")]
-
 use std::process::{Command, Output};
 
 fn slowstart(threads: &str, args: &[&str]) -> Output {

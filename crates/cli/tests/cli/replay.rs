@@ -1,31 +1,10 @@
 //! `slowstart replay`: the documented commands print what the document shows; several files, folders and
 //! standard input; foreign text.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::{folder, root, slowstart, text};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn slowstart(args: &[&str]) -> Output {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
-    c.args(args).env("NO_COLOR", "1").current_dir(root()).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
 
@@ -101,7 +80,7 @@ fn outputs_are_real(file: &Path, least: usize) {
 /// Several files, a folder and standard input; each row names its file.
 #[test]
 fn several_files_folders_and_standard_input_are_read() {
-    let dir = folder("several");
+    let dir = folder("replay-several");
     let sample = std::fs::read(root().join(SAMPLE)).expect("the sample");
     for name in ["one.pcapng.gz", "two.pcapng.gz"] {
         std::fs::write(dir.join(name), &sample).expect("a file");
@@ -153,7 +132,7 @@ fn several_files_folders_and_standard_input_are_read() {
 /// Escape sequences in file names, titles and notes do not reach the terminal.
 #[test]
 fn foreign_text_is_escaped() {
-    let dir = folder("escapes");
+    let dir = folder("replay-escapes");
     let qlog = dir.join("a\u{1b}[31m.qlog");
     let text_of = "{\"qlog_version\":\"0.3\",\"traces\":[{\"vantage_point\":{\"name\":\"x\\u001b[2Jy\"},\"events\":[\
                    {\"time\":1,\"name\":\"recovery:metrics_updated\",\"data\":{\"congestion_window\":1}}]}]}";
@@ -173,7 +152,7 @@ fn foreign_text_is_escaped() {
 /// More than twenty transfers are summarised, with the share that is not known.
 #[test]
 fn many_transfers_are_summarised() {
-    let dir = folder("many");
+    let dir = folder("replay-many");
     let sample = std::fs::read(root().join(SAMPLE)).expect("the sample");
     for n in 0..21 {
         std::fs::write(dir.join(format!("{n}.pcapng.gz")), &sample).expect("a file");

@@ -1,17 +1,8 @@
 //! `slowstart suite report`: a stored result as Markdown and as an Internet-Draft. Apart from the tests of whole stacks, whose
 //! packets would be late beside it.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
-use std::process::{Command, Output};
-
-fn slowstart(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::common::{slowstart, text};
+use std::process::Command;
 
 /// What the appendix of a draft says: the same commands again give the same bytes, and one scenario alone the same numbers.
 #[test]

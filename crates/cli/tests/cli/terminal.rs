@@ -1,10 +1,9 @@
 //! What the commands print: widths, colour, pipes, lists, completions, and the examples of the documents.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-
+use crate::common::{folder, root, text};
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn command(args: &[&str]) -> Command {
@@ -17,26 +16,11 @@ fn slowstart(args: &[&str]) -> Output {
     command(args).output().expect("it runs")
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
 /// Standard output of a command that succeeds.
 fn printed(args: &[&str]) -> String {
     let out = slowstart(args);
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
     text(&out.stdout)
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 const PATH: &str = "rate=20Mbit rtt=20ms queue=1bdp jitter=1ms";
@@ -97,7 +81,7 @@ fn timing_says_how_long_it_took() {
 
 #[test]
 fn several_paths_give_one_summary() {
-    let dir = folder("paths");
+    let dir = folder("terminal-paths");
     for (name, rate) in [("slow", "5Mbit"), ("fast", "50Mbit")] {
         let path = format!("rate = \"{rate}\"\nrtt = \"20ms\"\n");
         std::fs::write(dir.join(format!("{name}.toml")), path).expect("a file");
@@ -111,7 +95,7 @@ fn several_paths_give_one_summary() {
     }
     let rows = printed(&[&["compare", paths, "--json"][..], &common].concat());
     assert_eq!(rows.lines().count(), 2 * 6 * 3);
-    let empty = folder("no-paths");
+    let empty = folder("terminal-no-paths");
     assert_eq!(slowstart(&["compare", empty.to_str().expect("text")]).status.code(), Some(2));
 }
 
@@ -142,7 +126,7 @@ fn one_run_is_explained() {
 
 #[test]
 fn two_results_are_compared() {
-    let dir = folder("diff");
+    let dir = folder("terminal-diff");
     let save = |name: &str, more: &[&str]| {
         let file = dir.join(name);
         let study = ["compare", PATH, "--size", "300kB", "--runs", "6"];
@@ -225,7 +209,7 @@ fn shells_and_man_get_their_files() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(printed(&["completions", shell]).contains("explain"), "{shell}");
     }
-    let dir = folder("man");
+    let dir = folder("terminal-man");
     printed(&["man", dir.to_str().expect("text")]);
     let page = std::fs::read_to_string(dir.join("slowstart-compare.1")).expect("a page");
     assert!(page.contains(".TH") && page.contains("satellite") | page.contains("startups"), "{page}");
@@ -250,7 +234,7 @@ fn every_help_has_two_examples() {
 
 #[test]
 fn text_of_others_is_made_printable() {
-    let dir = folder("escapes");
+    let dir = folder("terminal-escapes");
     let file = dir.join("path.toml");
     std::fs::write(&file, "name = \"a\\u001b[2Jb\"\nrate = \"5Mbit\"\nrtt = \"20ms\"\n").expect("a file");
     let file = file.to_str().expect("text");
@@ -287,7 +271,7 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
 #[test]
 #[cfg(unix)]
 fn commands_of_the_readme_run() {
-    let dir = folder("readme");
+    let dir = folder("terminal-readme");
     for name in ["docs", "scenarios", "crates"] {
         std::os::unix::fs::symlink(root().join(name).canonicalize().expect("there"), dir.join(name))
             .expect("a link");
@@ -321,7 +305,7 @@ fn commands_of_the_readme_run() {
 /// the table.
 #[test]
 fn studies_are_documented() {
-    let dir = folder("studies");
+    let dir = folder("terminal-studies");
     let document = std::fs::read_to_string(root().join("docs/reference/studies.md")).expect("a document");
     let mut used = BTreeSet::new();
     for (i, example) in blocks("docs/reference/studies.md", "toml").iter().enumerate() {

@@ -1,14 +1,11 @@
 //! The job of `contrib/kubernetes` computes a sweep.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-#![cfg(feature = "sweep")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-const JOB: &str = include_str!("../../../contrib/kubernetes/sweep-job.yaml");
+const JOB: &str = include_str!("../../../../contrib/kubernetes/sweep-job.yaml");
 
 fn after(key: &str) -> &'static str {
     JOB.split_once(key).map(|(_, rest)| rest).expect(key)

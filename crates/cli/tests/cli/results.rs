@@ -1,27 +1,11 @@
 //! The folder of `--out`: what it refuses, what it keeps, how it is continued.
-#![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
-#![cfg(unix)]
 
+use crate::common::{folder, slowstart, text};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-fn slowstart(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).output().expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("results-{name}"));
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("a folder");
-    dir
-}
 
 const STUDY: [&str; 8] = [
     "compare",
@@ -54,7 +38,7 @@ fn leftovers(out: &Path) -> usize {
 
 #[test]
 fn a_folder_that_is_not_ours_is_refused() {
-    let dir = folder("foreign");
+    let dir = folder("results-foreign");
     fs::write(dir.join("results.jsonl"), "precious\n").expect("a file");
     let out = study(&dir, &[]);
     assert_eq!(out.status.code(), Some(2));
@@ -66,7 +50,7 @@ fn a_folder_that_is_not_ours_is_refused() {
 
 #[test]
 fn another_study_is_refused_and_the_same_one_continues() {
-    let dir = folder("continued");
+    let dir = folder("results-continued");
     assert!(study(&dir, &[]).status.success());
     let whole = rows(&dir);
     let other = study(&dir, &["--seed", "2"]);
@@ -93,7 +77,7 @@ fn another_study_is_refused_and_the_same_one_continues() {
 
 #[test]
 fn links_are_not_followed() {
-    let dir = folder("links");
+    let dir = folder("results-links");
     let precious = dir.join("precious");
     fs::write(&precious, "precious\n").expect("a file");
     let out = dir.join("out");
@@ -110,7 +94,7 @@ fn links_are_not_followed() {
 
 #[test]
 fn names_of_studies_give_folders_of_their_own() {
-    let dir = folder("names");
+    let dir = folder("results-names");
     let text_of = "path = \"rate=20Mbit rtt=20ms\"\nstartups = [\"standard\"]\nsize = \"100kB\"\nruns = 1\n";
     for sub in ["a", "b"] {
         fs::create_dir(dir.join(sub)).expect("a folder");
@@ -143,7 +127,7 @@ fn cases(short: u64, long: u64) -> u64 {
 fn a_full_disk_leaves_whole_lines() {
     let places = cases(6, 50);
     for blocks in (0..places).map(|i| 1 + i * 41 / places) {
-        let dir = folder("full");
+        let dir = folder("results-full");
         let program = env!("CARGO_BIN_EXE_slowstart");
         let args: Vec<String> = STUDY.iter().map(|a| format!("'{a}'")).collect();
         let line = format!(
@@ -172,7 +156,7 @@ fn long_study(out: &Path, runs: u64) -> Vec<String> {
 
 /// Continues a study to its end, and compares it with one that was not disturbed.
 fn equals_an_undisturbed_one(dir: &Path, runs: u64) {
-    let undisturbed = folder(&format!("undisturbed-{runs}"));
+    let undisturbed = folder(&format!("results-undisturbed-{runs}"));
     for out in [dir, &undisturbed] {
         let last = Command::new(env!("CARGO_BIN_EXE_slowstart")).args(long_study(out, runs)).output();
         let last = last.expect("it runs");
@@ -188,7 +172,7 @@ fn equals_an_undisturbed_one(dir: &Path, runs: u64) {
 /// Killed at random moments and started again, a study has the rows of one that was not.
 #[test]
 fn a_killed_study_is_continued_to_the_same_bytes() {
-    let dir = folder("killed");
+    let dir = folder("results-killed");
     let (kills, runs) = (cases(8, 200), cases(40, 167));
     // Moments from 3 ms to 150 ms after the start, by a multiplicative sequence.
     let mut moment = 1_u64;
@@ -211,7 +195,7 @@ fn a_killed_study_is_continued_to_the_same_bytes() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_study_without_memory_is_continued_to_the_same_bytes() {
-    let dir = folder("memory");
+    let dir = folder("results-memory");
     let runs = 30;
     let (limits, mut failed) = (cases(6, 40), 0);
     for i in 0..limits {
@@ -274,7 +258,7 @@ fn another_user_cannot_disturb_results() {
 
 #[test]
 fn two_at_once_do_not_mix() {
-    let dir = folder("twice");
+    let dir = folder("results-twice");
     let args = [&STUDY[..6], &["--runs", "2000", "--json", "--out", dir.to_str().expect("text")]].concat();
     let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
         .args(&args)
@@ -300,7 +284,7 @@ fn two_at_once_do_not_mix() {
 /// What a verb writes outside a folder of its own replaces nothing and follows no link.
 #[test]
 fn files_that_are_there_are_refused() {
-    let dir = folder("refused");
+    let dir = folder("results-refused");
     let (mine, there, link) = (dir.join("mine"), dir.join("there"), dir.join("link"));
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/download.pcapng.gz");
     let name = |p: &Path| p.to_str().expect("text").to_string();
