@@ -130,8 +130,11 @@ fn a_suite_judges_the_scenarios_that_are_finished() {
                  criteria = [\"completion_s <= 1.5 standard\"]\n"
             )
         };
-        let suite =
-            format!("name = \"two\"\n{}{}", scenario("first", "100kB", 6), scenario("last", "10MB", 9_000));
+        let suite = format!(
+            "name = \"two\"\nruns = 6\n{}{}",
+            scenario("first", "100kB", 6),
+            scenario("last", "10MB", 9_000)
+        );
         fs::write(&file, suite).expect("writable");
         let run = ["suite", "run", "--startup", "search", "--file", utf8(&file)];
         let mut child = start(&[&run[..], &["--json", utf8(&report), "--html", utf8(&page)]].concat());
