@@ -221,7 +221,7 @@ mod tests {
             assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
             assert!(text.contains("geo") && text.contains("lte"), "{width}:\n{text}");
         }
-        let (_, legend, verdict) = shown(100);
+        let (_, _, legend, verdict) = shown(100);
         assert!(legend[0].contains("hystart (Linux's default)"), "{legend:?}");
         assert!(
             verdict.starts_with(
