@@ -159,6 +159,17 @@ pub fn verdict(rows: &[GameRow], terms: &Terms) -> String {
     told.join(" ")
 }
 
+/// What it costs, in brackets behind its gain: nothing if it is shown to cost nothing.
+fn pays_there(p: &Place) -> String {
+    let cost = |price: Option<Price>, more: &str, hidden: &str| match price {
+        Some(c) if c.is_paid() => format!(", {more} in {} of {}", c.pays, c.runs),
+        Some(c) if !c.is_nothing() => format!(", {hidden}"),
+        _ => String::new(),
+    };
+    let own = cost(p.prices[0], "more lost", "its losses not shown");
+    own + &cost(p.prices[1], "others lose more", "what others lose not shown")
+}
+
 /// The populations in which a startup is sooner, each with the one that gains most there: the median over all
 /// cases hides them.
 fn somewhere(rows: &[GameRow], terms: &Terms) -> Option<String> {
@@ -170,7 +181,8 @@ fn somewhere(rows: &[GameRow], terms: &Terms) -> Option<String> {
             change(p) == Some(Change::Better) && is_sooner(p, terms) && p.rank.is_some() && !p.is_apart()
         });
         if let Some(p) = sooner.min_by(|a, b| gain(a).total_cmp(&gain(b))) {
-            all.push((gain(p), format!("{name} ({} {} %)", p.startup, signed(gain(p)))));
+            let gains = format!("{} {} %", p.startup, signed(gain(p)));
+            all.push((gain(p), format!("{name} ({gains}{})", pays_there(p))));
         }
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -257,6 +269,7 @@ mod tests {
         let base = cases("hystart", 18, 1.0, |_| 0);
         let mut fast = cases("fast", 18, 1.0, |_| 0);
         fast[..6].iter_mut().for_each(|r| r.time_s.values_mut().flatten().for_each(|t| *t *= 0.5));
+        fast[..2].iter_mut().for_each(|r| r.startup_lost_packets = Some(900));
         let mut all = vec![base, fast];
         for r in all.iter_mut().flat_map(|rows| &mut rows[..6]) {
             r.population = "geo".into();
@@ -264,7 +277,7 @@ mod tests {
         let text = said(&all);
         assert!(
             text.starts_with("Over 18 cases together no startup")
-                && text.contains("by population: geo (fast -50 %)"),
+                && text.contains("by population: geo (fast -50 %, more lost in 2 of 6)"),
             "{text}"
         );
     }
