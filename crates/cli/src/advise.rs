@@ -135,7 +135,6 @@ fn show(a: &Advice, compared: Option<&Compared>) -> Result<()> {
         let view = View::default();
         let decision = compared.decision();
         let (table, _) = Comparison::new(&decision, &view).render(&view, color(), width());
-        print("")?;
         print(table.trim_end())?;
     }
     print("")?;

@@ -21,7 +21,10 @@ fn bad_distributions_are_refused_with_what_was_found_and_expected() {
 
 #[test]
 fn bad_input_is_refused_with_what_was_found_and_expected() {
-    refuses(&["compare", "geo", "--startup", "quickest"], &["startup", "\"quickest\"", "standard", "search"]);
+    refuses(
+        &["compare", "geo", "--startup", "quickest"],
+        &["startup", "\"quickest\"", "quick-start", "slowstart list startups"],
+    );
     refuses(&["compare", "rate=-5Mbit rtt=40ms"], &["rate", "\"-5Mbit\"", "100Mbit"]);
     refuses(&["compare", "trace=nowhere.down rtt=40ms"], &["nowhere.down", "No such file"]);
     refuses(
@@ -188,7 +191,7 @@ fn everything_is_listed_with_its_source() {
 #[test]
 fn without_the_kernel_it_says_how_to_get_it() {
     if cfg!(feature = "kernel") {
-        refuses(&["kernel", "load", "quickest"], &["quickest", "search"]);
+        refuses(&["kernel", "load", "quickest"], &["quickest", "slowstart list startups"]);
     } else {
         refuses(&["kernel", "load", "search", "--pin"], &["make kernel", "clang", "libelf-dev"]);
     }
