@@ -320,6 +320,40 @@ fn a_gate_is_never_surer_than_its_runs() {
         e.limits.extend_from_within(..);
     }
     assert_eq!(worse(&more, &good).expect("comparable").worse.len(), 0);
+    // One of them stalls now, or broke a rule.
+    let judged = |now: &Report| {
+        let all = worse(now, &good).expect("comparable").worse;
+        all.into_iter().map(|w| (w.now.criterion, w.verdict)).collect::<Vec<_>>()
+    };
+    let mut stalls = more.clone();
+    let e = stalls.entries.iter_mut().find(completion).expect("a criterion of time");
+    (e.values[1], e.never) = (None, 1);
+    let name = e.criterion.clone();
+    assert_eq!(judged(&stalls), [(name.clone(), Verdict::DoesNotMeet)]);
+    // Of what is no time of completion, the other runs do not decide then.
+    let mut unseen = more.clone();
+    let met = |e: &&mut slowstart_suite::run::Entry| {
+        !completion(e) && e.verdict == Verdict::Meets && e.values[1].is_some()
+    };
+    let e = unseen.entries.iter_mut().find(met).expect("another criterion that is met");
+    (e.values[1], e.never) = (None, 1);
+    let of = e.criterion.clone();
+    assert_eq!(judged(&unseen), [(of, Verdict::Undecided)]);
+    let mut broken = more.clone();
+    broken.entries.iter_mut().find(completion).expect("a criterion of time").broken = 1;
+    assert_eq!(judged(&broken), [(name, Verdict::DoesNotMeet)]);
+    // Nothing in common is no comparison, and nor is another suite.
+    let none = Report { entries: Vec::new(), ..good.clone() };
+    assert_eq!(worse(&none, &good).expect_err("refused"), "found nothing that this run has too");
+    let other = || "other".to_string();
+    for (key, unlike) in [
+        ("suite", Report { suite: other(), ..good.clone() }),
+        ("engine", Report { engine: other(), ..good.clone() }),
+        ("avoidance", Report { avoidance: other(), ..good.clone() }),
+    ] {
+        let why = worse(&good, &unlike).expect_err("refused");
+        assert!(why.starts_with(&format!("{key}: found \"other\"")), "{why}");
+    }
 }
 
 /// A stack whose runs are all alike, and references that complete within a second or are not seen.
