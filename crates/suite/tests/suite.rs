@@ -314,34 +314,38 @@ fn a_gate_is_never_surer_than_its_runs() {
     few.entries.iter_mut().for_each(|e| e.values.truncate(5));
     assert!(worse(&good, &few).expect_err("refused").contains("found 5 runs"));
     // More runs now than then: those that both have are compared.
-    let mut more = good.clone();
-    for e in &mut more.entries {
-        e.values.extend_from_within(..);
-        e.limits.extend_from_within(..);
-    }
+    let twice = |r: &Report| {
+        let mut r = r.clone();
+        for e in &mut r.entries {
+            e.values.extend_from_within(..);
+            e.limits.extend_from_within(..);
+        }
+        r
+    };
+    let more = twice(&good);
     assert_eq!(worse(&more, &good).expect("comparable").worse.len(), 0);
     // One of them stalls now, or broke a rule.
-    let judged = |now: &Report| {
-        let all = worse(now, &good).expect("comparable").worse;
+    let judged = |now: &Report, before: &Report| {
+        let all = worse(now, before).expect("comparable").worse;
         all.into_iter().map(|w| (w.now.criterion, w.verdict)).collect::<Vec<_>>()
     };
     let mut stalls = more.clone();
     let e = stalls.entries.iter_mut().find(completion).expect("a criterion of time");
     (e.values[1], e.never) = (None, 1);
     let name = e.criterion.clone();
-    assert_eq!(judged(&stalls), [(name.clone(), Verdict::DoesNotMeet)]);
+    assert_eq!(judged(&stalls, &good), [(name.clone(), Verdict::DoesNotMeet)]);
     // Of what is no time of completion, the other runs do not decide then.
-    let mut unseen = more.clone();
+    let mut unseen = twice(&more);
     let met = |e: &&mut slowstart_suite::run::Entry| {
         !completion(e) && e.verdict == Verdict::Meets && e.values[1].is_some()
     };
     let e = unseen.entries.iter_mut().find(met).expect("another criterion that is met");
     (e.values[1], e.never) = (None, 1);
     let of = e.criterion.clone();
-    assert_eq!(judged(&unseen), [(of, Verdict::Undecided)]);
+    assert_eq!(judged(&unseen, &more), [(of, Verdict::Undecided)]);
     let mut broken = more.clone();
     broken.entries.iter_mut().find(completion).expect("a criterion of time").broken = 1;
-    assert_eq!(judged(&broken), [(name, Verdict::DoesNotMeet)]);
+    assert_eq!(judged(&broken, &good), [(name, Verdict::DoesNotMeet)]);
     // Nothing in common is no comparison, and nor is another suite.
     let none = Report { entries: Vec::new(), ..good.clone() };
     assert_eq!(worse(&none, &good).expect_err("refused"), "found nothing that this run has too");
