@@ -219,6 +219,9 @@ mod tests {
         let bad = Baseline::read(&format!("{text}{{}}\n")).expect_err("no row").to_string();
         assert!(bad.starts_with("line 3: league: found nothing, expected a whole number"), "{bad}");
         assert!(Baseline::read("\n").is_err());
+        let other = GameRow { drawn_from: 2, ..row("a", 2, 1.0, 5) };
+        let mixed = text + &serde_json::to_string(&other).expect("plain data");
+        assert!(matches!(Baseline::read(&mixed), Err(BaselineError::Seeds(1, 2))));
     }
 
     #[test]
@@ -255,6 +258,10 @@ mod tests {
                 ],
             "{found:?}"
         );
+        // One case of eight: the interval of the mean holds none.
+        let mut once = of("a", 1.0);
+        once[2].startup_lost_packets = Some(3000);
+        assert_eq!(worse(&once, &base), Vec::<String>::new());
         let few = differences(&base[..5], &base);
         let why = few[0].check().expect_err("few").to_string();
         assert!(why.starts_with("found 5 cases that a and the baseline both have"), "{why}");

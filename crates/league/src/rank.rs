@@ -74,13 +74,14 @@ fn difference(a: &Cases, b: &Cases, m: Measure, margin: f64) -> Option<Differenc
     times(&pairs, margin)
 }
 
-/// What `a` costs against `b`, over the cases that have the measure and in which `b` gets there or neither does:
-/// what stalls loses little. A transfer that ends before its startup does shows only losses that it had.
+/// What `a` costs against `b`, over the cases that have the measure and in which both get there or neither does: what
+/// stalls loses little. Where only `a` stalls, what it costs more counts. A transfer that ends before its startup does shows only losses that it had.
 fn price(a: &Cases, b: &Cases, m: Measure) -> Price {
     let never = |r: &GameRow| r.never(10_000_000);
     let pairs: Vec<_> = both(a, b).filter(|(x, y)| m.of(x).is_some() && m.of(y).is_some()).collect();
-    let complete = pairs.iter().filter(|(x, y)| never(x) || !never(y));
-    let differences = complete.map(|(x, y)| {
+    let more = |x: &GameRow, y: &GameRow| m.of(x) > m.of(y);
+    let counted = pairs.iter().filter(|(x, y)| never(x) == never(y) || never(x) && more(x, y));
+    let differences = counted.map(|(x, y)| {
         let by = m.of(x)? - m.of(y)?;
         let hidden = m == Measure::Lost && x.class == Class::None;
         (by > LOSS_MARGIN || !hidden).then_some(by)
@@ -300,6 +301,19 @@ mod tests {
         assert_eq!(ranks, [("hystart", Some(1)), ("stalls", Some(2)), ("broken", None)]);
         let lines = sheet(&rows, None, &TERMS).lines;
         assert_eq!((lines[1][2].as_str(), lines[2][1].as_str()), ("-50, never in 2 of 8", "broke a rule"));
+    }
+
+    /// In one case of eight, in which it loses nothing: that is no merit, and half the time elsewhere beats nobody.
+    #[test]
+    fn what_once_never_gets_there_has_no_merit_by_it() {
+        let mut rows: Vec<GameRow> = cases("hystart", 1.0, 900).chain(cases("stalls", 0.5, 900)).collect();
+        for r in rows.iter_mut().filter(|r| r.startup == "stalls" && r.case == 1) {
+            r.time_s.insert("10000000".into(), None);
+            r.startup_lost_packets = Some(0);
+        }
+        let all = places(&rows, None, &TERMS);
+        assert_eq!(all[1].prices[0].map(|p| (p.spares, p.runs)), Some((0, 7)));
+        assert!(all[0].unbeaten);
     }
 
     #[test]

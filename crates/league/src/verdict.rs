@@ -244,6 +244,8 @@ mod tests {
         broken[0].broken = Some("cwnd 0".into());
         let mut mixed = cases("mixed", 12, 0.9, |_| 0);
         mixed.iter_mut().step_by(3).for_each(|r| r.time_s.values_mut().flatten().for_each(|t| *t *= 1.4));
+        let of_broken = verdict(&[broken.clone(), base()].concat(), &Terms { baseline: "broken", ..TERMS });
+        assert_eq!(of_broken, "There is no verdict: the baseline, broken, broke a rule.");
         let text = said(&[base(), stalls, broken, mixed]);
         assert!(text.starts_with("Over 12 cases together no startup"), "{text}");
         for what in ["hystart does, by cases: stalls in 1.", "Broke a rule: broken.", "decide: mixed."] {
