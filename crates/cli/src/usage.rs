@@ -64,8 +64,12 @@ const MOST_NAMES: usize = 10;
 /// What an error has before such names.
 const ONE_OF: &str = "one of ";
 
-/// An error as it is shown: where it asks for one of many names, it says which list has them.
+/// An error as it is shown: where it asks for one of many names, it says which list has them. The parameters of a startup
+/// are in none of one line each.
 pub(crate) fn shown(error: &str) -> String {
+    if error.contains("expected a parameter of ") {
+        return error.to_string();
+    }
     let asks = |begin: &str| error.contains(begin);
     let Some((_, list)) = LISTS.iter().find(|(begin, _)| asks(begin)) else { return error.to_string() };
     let Some((before, names)) = error.split_once(ONE_OF) else { return error.to_string() };
@@ -100,6 +104,10 @@ mod tests {
             (
                 "engine: found \"x\", expected one of sim, kernel".into(),
                 "engine: found \"x\", expected one of sim, kernel; `slowstart list engines` says what each is",
+            ),
+            (
+                "startup: found \"x\", expected a parameter of search: one of a, b".into(),
+                "startup: found \"x\", expected a parameter of search: one of a, b",
             ),
             ("startup: found nothing".into(), "startup: found nothing"),
         ] {

@@ -31,8 +31,8 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
         &["compare", "rate=1Mbit rtt=40ms queue=0packets"],
         &["queue", "\"0packets\"", "at least one packet"],
     );
-    refuses(&["compare", "rate=1Mbit rtt=40ms colour=red"], &["colour", "rate", "queue"]);
-    refuses(&["compare", "atlantis"], &["atlantis", "geo", "my.toml"]);
+    refuses(&["compare", "rate=1Mbit rtt=40ms colour=red"], &["colour", "slowstart list path-keys"]);
+    refuses(&["compare", "atlantis"], &["atlantis", "slowstart list paths", "my.toml"]);
     refuses(&["compare", "goe"], &["did you mean \"geo\"?"]);
     refuses(&["compare", "geo", "--startup", "serch"], &["did you mean \"search\"?"]);
     refuses(&["compare", "geo", "--startup", "search:treshold=1"], &["did you mean \"threshold\"?"]);
@@ -44,7 +44,7 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
     refuses(&["compare", "geo", "--startup", "search:threshold=2"], &["search:threshold", "\"2\"", "0 to 1"]);
     refuses(&["compare", "geo", "--startup", "search:thresh=0.3"], &["thresh", "threshold, window"]);
     refuses(&["compare", "geo", "--set", "iw=0"], &["iw", "\"0\"", "1 to 1000"]);
-    refuses(&["compare", "geo", "--set", "warp=9"], &["warp", "pacing"]);
+    refuses(&["compare", "geo", "--set", "warp=9"], &["warp", "slowstart list knobs"]);
     refuses(&["compare", "geo", "--size", "big"], &["size", "\"big\"", "20MB"]);
     refuses(&["compare", "geo", "--runs", "0"], &["runs", "\"0\""]);
     refuses(&["compare", "geo", "--against", "cubic"], &["against", "cubic@-10s"]);
