@@ -141,6 +141,26 @@ fn two_results_are_compared() {
     let changed = slowstart(&["diff", &a, &b]);
     assert_eq!(changed.status.code(), Some(1), "{}", text(&changed.stdout));
     assert!(text(&changed.stdout).contains("slower"), "{}", text(&changed.stdout));
+    // A startup that only A has is worse; with none in common, or too few runs, nothing was compared.
+    let part = |name: &str, keep: &dyn Fn(&str) -> bool| {
+        let rows = std::fs::read_to_string(&a).expect("rows");
+        let some: String = rows.lines().filter(|l| keep(l)).map(|l| format!("{l}\n")).collect();
+        let file = dir.join(name);
+        std::fs::write(&file, some).expect("a file");
+        file.display().to_string()
+    };
+    let limited = |line: &str| line.contains("\"startup\":\"limited\"");
+    let (only, without) = (part("only.jsonl", &limited), part("without.jsonl", &|l| !limited(l)));
+    let few = part("few.jsonl", &|l| !l.contains("\"run\":5"));
+    for (from, to, status, says) in [
+        (&a, &without, 1, ""),
+        (&only, &without, 2, "found no startup and path that both have"),
+        (&a, &few, 2, "3 of 3 cannot be compared: expected 6 valid runs or more"),
+    ] {
+        let out = slowstart(&["diff", from, to]);
+        assert_eq!(out.status.code(), Some(status), "{to}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(says), "{to}: {}", text(&out.stderr));
+    }
     std::fs::write(dir.join("c.jsonl"), "{}\n").expect("a file");
     let bad = slowstart(&["diff", &a, dir.join("c.jsonl").to_str().expect("text")]);
     assert_eq!(bad.status.code(), Some(2));
