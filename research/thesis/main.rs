@@ -60,7 +60,7 @@ const NETWORKS: [Network; 5] = [
     },
 ];
 
-const RUNS: u32 = 48;
+const RUNS: u32 = 200;
 
 fn rows(study: &Study) -> Vec<Row> {
     study.jobs().into_iter().map(|job| study.run(job, Sampling::Off, false).row).collect()

@@ -397,3 +397,23 @@ fn describe(p: &Place) -> String {
     let lost = first.lost.map_or("?".to_string(), number);
     format!("{}{over}, {lost}{unsure}{after}", printable(&first.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_study::columns::{Column, Kind};
+
+    /// The first column is the same in both lines, and the third may not fit beside the second.
+    #[test]
+    fn a_terminal_gets_the_columns_that_differ_and_fit() {
+        let column = |name: &str, kind| Column::new(name, kind, "");
+        let columns =
+            vec![column("same", Kind::Integer), column("n", Kind::Integer), column("long", Kind::Text)];
+        let row = |n: u64, long: &str| vec![Cell::Integer(1), Cell::Integer(n), Cell::Text(long.into())];
+        let answer = Answer { columns, rows: vec![row(1, "abcdefghij"), row(2, "klmnopqrst")], read: 2 };
+        let names =
+            |width| -> Vec<String> { that_fit(&answer, width).columns.into_iter().map(|c| c.name).collect() };
+        assert_eq!(names(15), ["n", "long"]);
+        assert_eq!(names(14), ["n"]);
+    }
+}

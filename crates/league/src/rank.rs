@@ -74,15 +74,16 @@ fn difference(a: &Cases, b: &Cases, m: Measure, margin: f64) -> Option<Differenc
     times(&pairs, margin)
 }
 
-/// What `a` costs against `b`, over the cases that have the measure and in which both get there or neither does: what
-/// stalls loses little. Where only `a` stalls, what it costs more counts. A transfer that ends before its startup does shows only losses that it had.
+/// What `a` costs against `b`, over the cases that have the measure. What stalls loses little: a case in which only `b`
+/// does is left out, and where only `a` does it spares nothing. A transfer that ends before its startup does shows only
+/// losses that it had.
 fn price(a: &Cases, b: &Cases, m: Measure) -> Price {
     let never = |r: &GameRow| r.never(10_000_000);
     let pairs: Vec<_> = both(a, b).filter(|(x, y)| m.of(x).is_some() && m.of(y).is_some()).collect();
-    let more = |x: &GameRow, y: &GameRow| m.of(x) > m.of(y);
-    let counted = pairs.iter().filter(|(x, y)| never(x) == never(y) || never(x) && more(x, y));
+    let counted = pairs.iter().filter(|(x, y)| never(x) || !never(y));
     let differences = counted.map(|(x, y)| {
         let by = m.of(x)? - m.of(y)?;
+        let by = if never(x) && !never(y) { by.max(0.0) } else { by };
         let hidden = m == Measure::Lost && x.class == Class::None;
         (by > LOSS_MARGIN || !hidden).then_some(by)
     });
@@ -312,7 +313,7 @@ mod tests {
             r.startup_lost_packets = Some(0);
         }
         let all = places(&rows, None, &TERMS);
-        assert_eq!(all[1].prices[0].map(|p| (p.spares, p.runs)), Some((0, 7)));
+        assert_eq!(all[1].prices[0].map(|p| (p.spares, p.runs)), Some((0, 8)));
         assert!(all[0].unbeaten);
     }
 

@@ -239,7 +239,7 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
         acknowledged_packets_are_those_that_arrived(&client);
         let (server, findings) = read(&server);
         assert_eq!(
-            findings.expect("packets").peak_inflight.0,
+            findings.expect("packets").peak_inflight.expect("sent packets").0,
             row.peak_inflight_bytes.expect("observed"),
             "{startup}"
         );

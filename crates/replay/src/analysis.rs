@@ -141,8 +141,8 @@ pub struct Analysis {
     round: Option<(Instant, Option<Mark>)>,
     peak: Bytes,
     peak_before: Bytes,
-    /// The most in flight since the connection began.
-    most: Bytes,
+    /// The most in flight since the connection began; `None` until a packet is sent.
+    most: Option<Bytes>,
     /// `full`: the last packet filled the receive window. `peer`: a packet of this round trip did.
     full: bool,
     peer: bool,
@@ -187,7 +187,7 @@ impl Analysis {
             round: None,
             peak: Bytes::ZERO,
             peak_before: Bytes::ZERO,
-            most: Bytes::ZERO,
+            most: None,
             full: false,
             peer: false,
             application: false,
@@ -306,7 +306,7 @@ impl Analysis {
         self.usage.sent_at = f.now;
         self.count_use(f, Bytes::ZERO, s.inflight);
         self.peak = self.peak.max(s.inflight);
-        self.most = self.most.max(s.inflight);
+        self.most = self.most.max(Some(s.inflight));
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, s.bytes, self.rtt, f.mss);
         }

@@ -9,9 +9,10 @@
 use crate::engines::{Engine, EngineError, Part, Watched};
 use crate::record::{Row, Sample, Trace};
 use crate::run::Job;
-use crate::scenario::{Study, StudyText};
+use crate::scenario::{Study, StudyText, application};
 use crate::stats::{median, quantile};
 use slowstart::units::Span;
+use slowstart_sim::app;
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::tcp::profile::Profile;
 use std::path::Path;
@@ -261,7 +262,7 @@ const APPS: &[(&str, &str, &str, Control)] = &[
 impl Cell {
     /// True if its application ends by itself.
     fn ends(&self) -> bool {
-        self.app.is_some_and(|app| !["web", "browser", "video"].contains(&app))
+        matches!(self.app.and_then(application), Some(app::Kind::Bursts(_) | app::Kind::Writes(_)))
     }
 
     /// The study of the cell on an engine: its control has the kernel's name where the engine knows that

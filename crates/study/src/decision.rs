@@ -359,10 +359,11 @@ impl<'a> Decision<'a> {
         let time = self.by;
         // Harm is measured in runs of its own.
         let stalls = time.is_time() && measure != Measure::OthersGot;
-        let left_out: BTreeSet<u32> = self
-            .pairs(a, b, time)
+        let times = if stalls { self.pairs(a, b, time) } else { Vec::new() };
+        let a_stalls: BTreeSet<u32> =
+            times.iter().filter(|(_, x, y)| x.is_none() && y.is_some()).map(|(run, ..)| *run).collect();
+        let left_out: BTreeSet<u32> = times
             .into_iter()
-            .filter(|_| stalls)
             .filter_map(|(run, x, y)| {
                 let gets_there = x.is_some() && y.is_none();
                 (gets_there || measure.is_time() && (x.is_none() || y.is_none())).then_some(run)
@@ -372,6 +373,8 @@ impl<'a> Decision<'a> {
         let both = pairs.iter().filter(|(run, ..)| !left_out.contains(run));
         let differences = both.map(|(run, x, y)| {
             let by = sign * ((*x)? - (*y)?);
+            // What stalls spares nothing by that.
+            let by = if a_stalls.contains(run) { by.max(0.0) } else { by };
             (by > margin || !unended.contains(run)).then_some(by)
         });
         let price = Price::of(differences, margin);

@@ -51,7 +51,7 @@ pub(super) fn inside(file: &Path) -> Result<Inside, EngineError> {
     let Some(AnalysedTransfer { row, findings, .. }) = largest else { return Ok(Inside::default()) };
     let mut all = Inside {
         certain: row.certain || row.exit.as_ref().is_some_and(|e| e.evidence == Evidence::Recorded.words()),
-        peak_inflight: findings.as_ref().map(|f| f.peak_inflight),
+        peak_inflight: findings.as_ref().and_then(|f| f.peak_inflight),
         control: row.congestion_control,
         ..Inside::default()
     };

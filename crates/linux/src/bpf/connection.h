@@ -6,7 +6,7 @@ struct conn {
 	struct startup s;
 	__u64 credit;		/* bytes of growth that are not yet a whole segment */
 	__u32 rtt_us;		/* RTT sample of the ACK being processed; 0: none */
-	__u32 least_us;		/* RTT sample so far, without that of the handshake; 0: none */
+	__u32 least_us;		/* the least RTT sample since the last timeout, without that of the handshake; 0: none */
 	__u32 iw;		/* segments */
 	__u32 asked;		/* the startup is in control */
 	__u32 first;		/* ... for the first time: its end is counted as an exit */

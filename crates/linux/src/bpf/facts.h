@@ -59,7 +59,7 @@ struct facts {
 	__u32 ssthresh;		/* segments, before */
 	__u32 inflight;		/* segments */
 	__u32 acked;		/* segments this ACK delivered */
-	__u32 rtt_us;		/* RTT sample of this ACK; after an idle time the least so far; 0: none */
+	__u32 rtt_us;		/* RTT sample of this ACK; after an idle time conn->least_us; 0: none */
 	__u32 srtt_us;
 	__u32 min_rtt_us;	/* 0: none yet */
 	__u32 iw;		/* segments */

@@ -318,6 +318,9 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 		disable_hystart(sk); /* cubictcp_state has reset it */
 	if (!c)
 		return;
+	/* As bictcp_reset does with delay_min. */
+	if (new_state == TCP_CA_Loss)
+		c->least_us = 0;
 #ifdef ON_RECOVERED
 	if (new_state == TCP_CA_Open && c->recovering) {
 		struct tcp_sock *tp = (struct tcp_sock *)sk;

@@ -73,9 +73,8 @@ pub struct Findings {
     pub delivered: Bytes,
     /// When the window that the file states first fell; `None` if it never did, or if the file states none.
     pub window_fell: Option<Instant>,
-    /// The most that was sent and neither acknowledged nor taken for lost, in bytes; zero if the file has no
-    /// sent packets.
-    pub peak_inflight: Bytes,
+    /// The most bytes that were in flight; `None` if the file has no sent packets.
+    pub peak_inflight: Option<Bytes>,
     /// Why its round-trip times are not those of the path; no path can then be fitted.
     pub no_path: Option<NoExit>,
 }

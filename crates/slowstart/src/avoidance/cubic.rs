@@ -9,6 +9,9 @@
 //! - the curve is evaluated at most once per millisecond, and at least every 1/32 s;
 //! - the Reno-friendly estimate uses `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and its growth never
 //!   becomes faster.
+//!
+//! Departs from Linux: the RTT by which the curve looks ahead is the least of the connection, with that of the
+//! handshake, whose packets are small. `delay_min` has data only, and is longer by the time of two packets on the link.
 
 use super::{Adjust, Avoidance};
 use crate::param::params;

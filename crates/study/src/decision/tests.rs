@@ -251,6 +251,9 @@ fn what_never_completes_is_worse_than_any_time() {
     });
     let d = decide(&lossy, "a");
     assert_eq!(d.standings.iter().map(|s| s.unbeaten).collect::<Vec<_>>(), [true, false, false]);
+    let some = d.standings.iter().find(|s| s.summary.label == "some").expect("a startup");
+    let price = d.price(&some.summary, Measure::StartupLost).expect("a price");
+    assert_eq!((price.spares, price.runs), (10, 12));
     // A baseline that completes in no run leaves goodput.
     assert_eq!(decide(&all, "none").by, Measure::Goodput);
     assert!(Decision::new(&[], &Terms::default()).baseline().is_none());
