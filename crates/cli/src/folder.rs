@@ -76,7 +76,7 @@ impl Contents {
     }
 }
 
-/// FNV-1a over each engine's name, if it is not the simulator, and the debug text of its study, which shows
+/// FNV-1a over each engine's identity, if it is not the simulator, and the debug text of its study, which shows
 /// every field of the checked study.
 fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> String {
     struct Fnv(u64);
@@ -90,8 +90,9 @@ fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Str
     }
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     for (engine, study) in studies {
-        let name = if engine.name() == slowstart_study::measured::SIMULATOR { "" } else { engine.name() };
-        write!(hash, "{name}{study:?}").expect("hashing does not fail");
+        let is_simulator = engine.name() == slowstart_study::measured::SIMULATOR;
+        let engine = if is_simulator { String::new() } else { engine.identity() };
+        write!(hash, "{engine}{study:?}").expect("hashing does not fail");
     }
     format!("{:016x}", hash.0)
 }
@@ -134,7 +135,7 @@ impl Folder {
     /// Opens the folder of a command that cannot be continued. Other results of the same command line are
     /// replaced, but not finished runs. Fails if the folder holds anything else.
     pub(crate) fn create(dir: &Path) -> Result<Self> {
-        let (folder, rows) = Self::open(dir, &Contents::of_command(), false)?;
+        let (folder, rows) = Self::open::<Row>(dir, &Contents::of_command(), false)?;
         if !rows.is_empty() {
             bail!(
                 "--out {}: the folder holds {} finished runs; choose another folder",
@@ -145,9 +146,13 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only.
+    /// Opens the folder of `contents` and returns it with what is there already of runs, whole lines only.
     /// Fails if the folder holds anything else; with `force`, what slowstart writes there is replaced.
-    pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
+    pub(crate) fn open<T: DeserializeOwned>(
+        dir: &Path,
+        contents: &Contents,
+        force: bool,
+    ) -> Result<(Self, Vec<T>)> {
         slowstart_files::Folder::create(dir).with_context(|| format!("--out {}", dir.display()))?;
         let mark = || write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?));
         // The marker comes first, so that a process killed here leaves a folder that is known to be ours.
@@ -221,8 +226,8 @@ impl Folder {
         self.rows.set_len(len).with_context(|| self.dir.join(ROWS).display().to_string())
     }
 
-    /// Appends a row. If it cannot be written whole, for example because the disk is full, none of it stays.
-    pub(crate) fn row(&mut self, row: &Row) -> Result<()> {
+    /// Appends a row, or whatever else is of a run. If it cannot be written whole, for example because the disk is full, none of it stays.
+    pub(crate) fn row(&mut self, row: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_string(row)?;
         line.push('\n');
         if let Err(e) = self.rows.write_all(line.as_bytes()) {
@@ -345,7 +350,7 @@ pub(crate) fn refuse_existing(file: &Path) -> Result<()> {
 
 /// The rows of a file and the length of the part that holds them: it ends before the first line that is cut,
 /// too long or no row.
-fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
+fn whole_rows<T: DeserializeOwned>(file: &File) -> io::Result<(Vec<T>, u64)> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut len, mut line) = (Vec::new(), 0, Vec::new());
     loop {

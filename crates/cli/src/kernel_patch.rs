@@ -1,20 +1,27 @@
 //! `slowstart kernel-patch`: two kernels over the same cases.
 
-use crate::folder::Folder;
+use crate::engine::interrupt_of_all;
+use crate::folder::{Contents, Folder};
+use crate::interrupt::{Interrupt, Signal};
 use crate::league::named;
 use crate::output::{self, note, print};
+use crate::run_args::check_finished;
 use anyhow::{Result, bail};
 use clap::Args;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use slowstart_league::population::Case;
 use slowstart_league::twins::{
     self, ALL_RECEIVED, Compared, MEASURES, Parting, Terms, Twin, agree, compared, reasons,
 };
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::record::Row;
+use slowstart_study::scenario::Study;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 /// Compare two Linux kernels, such as before and after a patch, over the same paths
 ///
@@ -28,7 +35,9 @@ use std::path::PathBuf;
   slowstart kernel-patch ./linux-before ./linux-after --control reno --population leo,lte --cases 50
   slowstart kernel-patch sim ./linux --cases 77 --out simulator-and-6.12
 
-Exit status: 0 if all paths were run, whatever they say; 2 for bad input.")]
+The same command goes on with the folder of --out after it was ended or killed, unless a kernel was built again.
+
+Exit status: 0 if all paths were run, whatever they say; 2 for bad input; 130 after Ctrl-C, with the paths that were run.")]
 pub(crate) struct KernelPatch {
     /// The kernel, or engine, that NEW is compared with
     old: String,
@@ -52,7 +61,8 @@ pub(crate) struct KernelPatch {
     /// How many of the paths on which windows differ are listed
     #[arg(long, value_name = "N", default_value = "10")]
     list: usize,
-    /// Write the table (table.txt), and the rows of both (old.jsonl, new.jsonl), to this folder
+    /// Write the pairs of runs as they end (results.jsonl), the table (table.txt), and the rows of both (old.jsonl, new.jsonl)
+    /// to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -67,33 +77,89 @@ fn engine(name: &str) -> Result<Box<dyn Engine>> {
     Ok(engine)
 }
 
+/// The runs of a case as the folder keeps them.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Which of the command's cases it is.
+    case: usize,
+    rows: [Row; 2],
+    parting: Option<Parting>,
+}
+
+/// The folder of `--out`, and the pairs of runs that are done.
+struct Pairs {
+    folder: Option<Folder>,
+    done: BTreeMap<usize, Twin>,
+}
+
+impl Pairs {
+    /// Opens the folder, if one is asked for, with what an earlier start of this command finished there.
+    fn open(dir: Option<&Path>, engines: [&dyn Engine; 2], terms: &Terms, cases: &[Case]) -> Result<Self> {
+        let Some(dir) = dir else { return Ok(Self { folder: None, done: BTreeMap::new() }) };
+        let studies = cases.iter().flat_map(|c| engines.map(|e| twins::study(e, terms, c).map(|s| (e, s))));
+        let studies: Vec<(&dyn Engine, Study)> = studies.collect::<Result<_, _>>()?;
+        let contents = Contents::of_studies(studies.iter().map(|(e, s)| (*e, s)));
+        let (folder, kept) = Folder::open::<Kept>(dir, &contents, false)?;
+        let done: BTreeMap<usize, Twin> = kept
+            .into_iter()
+            .filter_map(|k| {
+                let case = cases.get(k.case)?.clone();
+                Some((k.case, Twin { case, rows: k.rows, parting: k.parting }))
+            })
+            .collect();
+        if !done.is_empty() {
+            note(&format!("--out {}: {} of {} paths are there", dir.display(), done.len(), cases.len()));
+        }
+        Ok(Self { folder: Some(folder), done })
+    }
+
+    fn add(&mut self, case: usize, twin: Twin) -> Result<()> {
+        if let Some(folder) = &mut self.folder {
+            folder.row(&Kept { case, rows: twin.rows.clone(), parting: twin.parting.clone() })?;
+        }
+        self.done.insert(case, twin);
+        Ok(())
+    }
+}
+
+/// Runs a case on both engines; `None` if a signal came meanwhile.
+fn run(engines: [&dyn Engine; 2], terms: &Terms, case: &Case, signal: &Signal) -> Result<Option<Twin>> {
+    let stop = || signal.get().is_some();
+    if stop() {
+        return Ok(None);
+    }
+    match twins::twin(engines, terms, case, &stop) {
+        Ok(twin) => Ok(Some(twin)),
+        Err(_) if stop() => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
 impl KernelPatch {
     pub(crate) fn main(self) -> Result<()> {
-        let (old, new) = (engine(&self.old)?, engine(&self.new)?);
-        let engines = [&*old, &*new];
+        let engines: [Arc<dyn Engine>; 2] = [engine(&self.old)?.into(), engine(&self.new)?.into()];
+        let both = [&*engines[0], &*engines[1]];
         let terms = Terms { control: self.control.clone(), size: self.size.clone() };
-        let folder = self.out.as_deref().map(Folder::create).transpose()?;
-        let (cases, stacks) = self.cases(engines, &terms)?;
-        let bar = output::progress(cases.len() as u64);
-        let run = |case: &Case| {
-            let twin = twins::twin(engines, &terms, case, &|| false);
-            bar.inc(1);
-            twin
-        };
-        let all: Vec<Twin> = cases.par_iter().with_max_len(1).map(run).collect::<Result<_, EngineError>>()?;
-        bar.finish_and_clear();
+        let (cases, stacks) = self.cases(both, &terms)?;
+        let mut pairs = Pairs::open(self.out.as_deref(), both, &terms, &cases)?;
+        let interrupt = interrupt_of_all(both.into_iter())?;
+        let of = cases.len();
+        run_all(engines, terms, cases, &mut pairs, &interrupt)?;
+        let all: Vec<Twin> = pairs.done.into_values().collect();
+        if all.is_empty() {
+            return check_finished(&interrupt, 0, of);
+        }
         let table = self.table(&all, &stacks);
         print(table.trim_end())?;
-        let Some(folder) = folder else { return Ok(()) };
-        folder.text("table.txt", &table)?;
-        for (i, name) in ["old.jsonl", "new.jsonl"].iter().enumerate() {
-            // Cases may have the same path, and differ in their random numbers.
-            let numbered = all.iter().zip(0..).map(|(t, run)| Row { run, ..t.rows[i].clone() });
-            let rows = numbered.map(|row| serde_json::to_string(&row));
-            let rows = rows.collect::<Result<Vec<_>, _>>()?;
-            folder.text(name, &(rows.join("\n") + "\n"))?;
+        if let Some(folder) = pairs.folder {
+            folder.text("table.txt", &table)?;
+            for (i, name) in ["old.jsonl", "new.jsonl"].iter().enumerate() {
+                // Cases may have the same path, and differ in their random numbers.
+                let rows = all.iter().zip(0..).map(|(t, run)| Row { run, ..t.rows[i].clone() });
+                folder.lines(name, rows)?;
+            }
         }
-        Ok(())
+        check_finished(&interrupt, all.len(), of)
     }
 
     /// The cases that both engines can run, and the stacks of both; says what was left out, and why.
@@ -192,6 +258,36 @@ impl KernelPatch {
         }
         out
     }
+}
+
+/// Runs the cases that are not done, until a signal comes.
+fn run_all(
+    engines: [Arc<dyn Engine>; 2],
+    terms: Terms,
+    cases: Vec<Case>,
+    pairs: &mut Pairs,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let left: Vec<(usize, Case)> =
+        cases.into_iter().enumerate().filter(|(n, _)| !pairs.done.contains_key(n)).collect();
+    let bar = output::progress(left.len() as u64);
+    let (ran, results) = mpsc::channel();
+    let signal = interrupt.received();
+    thread::spawn(move || {
+        left.par_iter().with_max_len(1).for_each(|(n, case)| {
+            // An error of the receiver: nobody waits any more.
+            drop(ran.send((*n, run([&*engines[0], &*engines[1]], &terms, case, &signal))));
+        });
+    });
+    for (n, twin) in results {
+        if let Some(twin) = twin? {
+            pairs.add(n, twin)?;
+            bar.inc(1);
+        }
+    }
+    interrupt.stopped();
+    bar.finish_and_clear();
+    Ok(())
 }
 
 /// A figure in one line.

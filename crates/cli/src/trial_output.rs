@@ -75,10 +75,18 @@ pub(crate) fn table(a: &Analysis, gaps: &[Gap], counts: &TrialCounts, color: boo
         let _ =
             writeln!(text, "{}: an effect of 5 % is found in 4 of 5 trials of {units} units{more}", n.arm);
     }
-    for d in a.stop_delays.iter().filter_map(|d| Some((d, d.units?))) {
-        let (d, units) = d;
-        let _ =
-            writeln!(text, "{}: {} ends it within {units} units at {:+.0}%", d.arm, d.guard, d.harm * 100.0);
+    for d in &a.stop_delays {
+        let (arm, guard, harm) = (&d.arm, &d.guard, d.harm * 100.0);
+        let _ = match (d.units, d.observed) {
+            (Some(units), _) => writeln!(text, "{arm}: {guard} ends it within {units} units at {harm:+.0}%"),
+            (None, 0) => writeln!(
+                text,
+                "{arm}: {guard} cannot end it: this arm or the control has no connection with that measure"
+            ),
+            (None, n) => {
+                writeln!(text, "{arm}: when {guard} would end it is not known: {n} units have that measure")
+            }
+        };
     }
     let TrialCounts { outside, own_choice, refused, without_storage, lost_records, .. } = counts;
     let _ = writeln!(

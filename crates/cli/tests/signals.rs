@@ -230,3 +230,34 @@ fn a_reproduction_that_cannot_print_ends_too() {
         drop(unread);
     }
 }
+
+#[test]
+fn two_engines_go_on_with_the_paths_that_were_run() {
+    let lines = |dir: &Path| fs::read_to_string(dir.join("results.jsonl")).unwrap_or_default();
+    let arguments = |dir: &Path| {
+        let all = "kernel-patch sim sim --population leo --cases 2000 --size 30kB -j 1 --out";
+        all.split(' ').map(String::from).chain([utf8(dir).to_string()]).collect::<Vec<_>>()
+    };
+    let start = |dir: &Path| start(&arguments(dir).iter().map(String::as_str).collect::<Vec<_>>());
+    for signal in SIGNALS {
+        let dir = folder(&format!("kernel-patch-{}", signal.0));
+        let mut child = start(&dir);
+        wait_until(&mut child, || lines(&dir).lines().count() >= 3);
+        let (printed, said) = interrupted(child, signal);
+        let first = lines(&dir);
+        let done = first.lines().count();
+        assert!(printed.contains(&format!(" {done} paths of 1 population")), "{printed}");
+        assert!(said.contains(&format!("{done} of 2000 finished")), "{said}");
+        let out = start(&dir).wait_with_output().expect("it ends");
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(&format!("{done} of 2000 paths are there")), "{}", text(&out.stderr));
+        assert!(lines(&dir).starts_with(&first) && lines(&dir).lines().count() == 2000);
+        let whole = folder("kernel-patch-whole");
+        let at_once = start(&whole).wait_with_output().expect("it ends");
+        assert_eq!(text(&out.stdout), text(&at_once.stdout));
+        for file in ["table.txt", "old.jsonl", "new.jsonl"] {
+            let [a, b] = [&dir, &whole].map(|d| fs::read(d.join(file)).expect("written"));
+            assert!(a == b, "{file} differs");
+        }
+    }
+}

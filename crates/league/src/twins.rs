@@ -4,6 +4,7 @@
 //! case is therefore what differs between the engines.
 
 use crate::population::{Case, Load, Population};
+use serde::{Deserialize, Serialize};
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::engines::{Engine, EngineError, Part, Watched};
@@ -61,7 +62,7 @@ pub fn study(engine: &dyn Engine, terms: &Terms, case: &Case) -> Result<Study, E
 }
 
 /// Where the windows of two runs part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parting {
     /// Which acknowledgement of data it is, from 1.
     pub ack: usize,

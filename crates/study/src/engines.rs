@@ -146,6 +146,12 @@ pub trait Engine: Debug + Send + Sync {
     /// Its name, with its settings: what `--engine` takes.
     fn name(&self) -> &str;
 
+    /// What tells it from others of its name, such as a kernel that was built again. Runs of one do not continue those
+    /// of another.
+    fn identity(&self) -> String {
+        self.name().to_string()
+    }
+
     /// True if a run takes the time that it measures: such runs are made one at a time, and none can be
     /// repeated.
     fn is_real_clock(&self) -> bool {

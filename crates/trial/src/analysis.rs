@@ -122,10 +122,13 @@ pub struct Needed {
 pub struct StopDelay {
     /// The guardrail as it was written.
     pub guard: String,
-    /// The name of the arm that crossed it.
+    /// The name of the arm that it would end.
     pub arm: String,
     /// The harm: 1.4 is 140 % more than the control.
     pub harm: f64,
+    /// Units that have the guardrail's measure, in the arm or the control, whichever has fewer. With none
+    /// the guardrail protects nobody.
+    pub observed: u64,
     /// Units of the arm and the control after which it is ended with a probability of 95 %; `None` if not
     /// known.
     pub units: Option<u64>,
@@ -534,6 +537,7 @@ impl Trial {
                 guard: guard.to_string(),
                 arm: name(*arm),
                 harm,
+                observed: self.sums(guard.measure, *arm).units().min(self.sums(guard.measure, 0).units()),
                 units: self.units_until_ended(guard, *arm, harm),
             })
         });
@@ -612,9 +616,24 @@ mod tests {
     }
 
     fn trial() -> Trial {
+        guarded(Vec::new())
+    }
+
+    fn guarded(guards: Vec<Guard>) -> Trial {
         let arms = ["cubic:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm")).to_vec();
         let plan = Plan::new(arms, 1).expect("a plan");
-        Trial::new(plan, Measure::TimeLast, Stratify::default(), Vec::new(), false)
+        Trial::new(plan, Measure::TimeLast, Stratify::default(), guards, false)
+    }
+
+    #[test]
+    fn a_guardrail_whose_measure_no_connection_has_says_so() {
+        let guards = ["time-10mb=+20%", "time-last=+20%"].map(|g| Guard::parse(g).expect("a guardrail"));
+        let mut t = guarded(guards.to_vec());
+        for n in 0..200 {
+            t.put(n, outcome((n % 2) as usize, n), true);
+        }
+        let seen: Vec<u64> = t.analyse().stop_delays.iter().map(|d| d.observed).collect();
+        assert_eq!(seen, [0, 100]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Linux {
     rmem: Option<u64>,
     /// True if the kernel's random numbers are the same in every run.
     repeats: bool,
+    /// The bytes of the kernel and of its modules.
+    digests: Vec<u64>,
     kernel: Description,
 }
 
@@ -78,7 +80,7 @@ impl Linux {
             }
         }
         let kernel = absolute(file)?;
-        let repeats = kernel::check(&kernel)?;
+        let checked = kernel::check(&kernel)?;
         let program = match program {
             Some(program) => program,
             None => std::env::current_exe().map_err(GuestError::io("find this program"))?,
@@ -88,14 +90,17 @@ impl Linux {
         let Answer::Described(description) = host.run(&order, MEMORY, &|| false)? else {
             return Err(wrong("it answered another question".to_string()));
         };
+        let of_modules = modules.iter().map(|m| kernel::module_digest(m));
+        let digests = std::iter::once(Ok(checked.digest)).chain(of_modules).collect::<Result<_, _>>()?;
         Ok(Self {
             name: name.to_string(),
             host,
+            digests,
             modules,
             read,
             rmem_first,
             rmem,
-            repeats,
+            repeats: checked.repeats,
             kernel: description,
         })
     }
@@ -214,6 +219,10 @@ fn absolute(file: &str) -> Result<PathBuf, EngineError> {
 impl Engine for Linux {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn identity(&self) -> String {
+        format!("{} {:x?}", self.name, self.digests)
     }
 
     fn lacks(&self, part: Part) -> Option<Lack> {

@@ -10,11 +10,34 @@ const REPEATS: &[u8] = b"slowstart: random numbers of this kernel repeat";
 /// The most bytes of a kernel; with what a debugger reads it has 400 MB.
 const MOST: u64 = 1 << 30;
 
-/// Checks a kernel. Returns true if its random numbers are the same in every run.
+/// What a file says of the kernel in it.
+pub(crate) struct Kernel {
+    /// True if its random numbers are the same in every run.
+    pub repeats: bool,
+    /// A digest of its bytes.
+    pub digest: u64,
+}
+
+/// A digest of the bytes of a kernel's module.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn module_digest(module: &Path) -> Result<u64, GuestError> {
+    let bytes = slowstart_files::read(module, MOST).map_err(GuestError::io("read a module"))?;
+    Ok(digest(&bytes))
+}
+
+/// FNV-1a.
+fn digest(bytes: &[u8]) -> u64 {
+    let add = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
+/// Checks a kernel.
 ///
 /// # Errors
 /// What it is instead, or lacks.
-pub(crate) fn check(kernel: &Path) -> Result<bool, GuestError> {
+pub(crate) fn check(kernel: &Path) -> Result<Kernel, GuestError> {
     let no = |why: &str| GuestError::NoKernel { kernel: kernel.to_path_buf(), why: why.to_string() };
     if kernel.is_dir() {
         return Err(no("found a folder"));
@@ -33,7 +56,7 @@ pub(crate) fn check(kernel: &Path) -> Result<bool, GuestError> {
     if !has(b"time-travel") {
         return Err(no("it has no virtual time (CONFIG_UML_TIME_TRAVEL_SUPPORT)"));
     }
-    Ok(has(REPEATS))
+    Ok(Kernel { repeats: has(REPEATS), digest: digest(&bytes) })
 }
 
 /// What follows each `what` in `bytes`.
