@@ -7,8 +7,9 @@ use crate::trial_output::unix_s;
 use anyhow::{Context, Result, bail};
 use slowstart_files::{Lock, MOST_TEXT, read_from};
 use slowstart_linux::ExitReason;
+use slowstart_report::trial;
 use slowstart_trial::kept::{Fixed, Kept, read_rows};
-use slowstart_trial::{ConnectionRow, Outcome, Plan, Statistics, TrialResult, page};
+use slowstart_trial::{ConnectionRow, Outcome, Plan, Statistics, TrialResult};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -179,7 +180,7 @@ impl TrialFolder {
             write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
         };
         let written = put("result.json", serde_json::to_string_pretty(&result)? + "\n");
-        let page = page::html(result.analysis, result.server, result.gaps, &crate::output::command());
+        let page = trial::html(result.analysis, result.server, result.gaps, &crate::output::command());
         put("report.html", page).and(written).and(self.keep(kept))?;
         match self.failed {
             Some(e) => Err(e.context(format!(

@@ -2,7 +2,7 @@
 
 use crate::prometheus::{self, label};
 use crate::table::{Align, Table};
-use slowstart_trial::page::{effect_text, gap_text, unit, value_text};
+use slowstart_report::trial::{effect_text, gap_text, unit, value_text};
 use slowstart_trial::{Analysis, Gap, Measure, TrialCounts};
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};

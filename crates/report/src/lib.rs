@@ -7,6 +7,7 @@
 //! - [`overlay`]: one picture of the startups that matter over the same path
 //! - [`recording()`]: the page of a recorded connection
 //! - [`cells`]: the page of a comparison of two engines
+//! - [`trial`], [`fleet`]: the pages of a trial and of several servers
 //! - [`document()`]: the skeleton of every page
 //! - [`chart`]: charts as SVG
 //! - [`intervals`]: charts of printed values beside measured intervals
@@ -19,6 +20,7 @@ pub mod cells;
 pub mod chart;
 pub mod data;
 pub mod figure;
+pub mod fleet;
 pub mod intervals;
 pub mod link;
 pub mod look;
@@ -28,6 +30,7 @@ mod skeleton;
 mod startup;
 pub mod study;
 pub mod table;
+pub mod trial;
 
 pub use recording::{Opinions, Recording, recording};
 pub use skeleton::{Script, document, live};

@@ -14,8 +14,9 @@ pub mod ends;
 pub mod engine;
 mod fifo;
 pub mod path;
-pub mod random;
 mod ring;
 pub mod suggest;
 pub mod tcp;
 pub mod trace;
+
+pub use slowstart_stats::random;

@@ -11,8 +11,7 @@
 //! - [`columns`]: flat columns of rows, from their JSON Schema
 //! - `sample`: made-up rows for tests (feature `sample`)
 //! - `schema`: JSON Schemas from types, for tests (feature `schema`)
-//! - [`stats`]: medians, intervals and paired differences
-//! - [`sequence`]: confidence intervals that hold at every look, and how many units a given effect needs
+//! - [`stats`]: medians and intervals
 //! - [`summary`]: rows, and a summary of each startup
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
 //! - [`figures`]: intervals and differences as rows
@@ -55,11 +54,11 @@ pub mod sample;
 pub mod scenario;
 #[cfg(feature = "schema")]
 pub mod schema;
-pub mod sequence;
 pub mod simulator;
 pub mod split;
-pub mod stats;
 pub mod summary;
 pub mod vectors;
 pub mod verdict;
 pub mod words;
+
+pub use slowstart_stats as stats;

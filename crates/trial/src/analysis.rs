@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::quantile::{Quantile, quantiles};
 use crate::statistics::{self, PlannedTrial, Statistics, StratumSums};
 use serde::Serialize;
-use slowstart_study::sequence::{self, Power};
+use slowstart_stats::sequence::{self, Power};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The error of all statements of one kind together.

@@ -1,4 +1,4 @@
-//! The effect of one arm against another: the ratio of their means, with an interval of [`slowstart_study::sequence`].
+//! The effect of one arm against another: the ratio of their means, with an interval of [`slowstart_stats::sequence`].
 //!
 //! A unit of assignment is a connection, or all connections of a client's prefix, which are not independent.
 //! Each unit has the sum of its connections' values and their number; the variance of an arm's mean is that
@@ -7,7 +7,7 @@
 
 use crate::outcome::{Measure, Outcome};
 use serde::{Deserialize, Serialize};
-use slowstart_study::sequence::{self, FEWEST, Power};
+use slowstart_stats::sequence::{self, FEWEST, Power};
 use std::collections::BTreeMap;
 
 /// The sums of one arm's units for one measure: all that an estimate needs, so rows of connections can stay

@@ -8,7 +8,7 @@
 use crate::estimate::{Effect, Sums};
 use crate::outcome::{Measure, Outcome};
 use crate::statistics::Statistics;
-use slowstart_study::sequence::{FEWEST, radius};
+use slowstart_stats::sequence::{FEWEST, radius};
 
 /// Fewest connections, of those that lack a value and of the others, that the smaller of two arms has if their shares
 /// are alike (Cochran, Biometrics 10, 1954).
@@ -85,7 +85,7 @@ impl Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_sim::random::Stream;
+    use slowstart_stats::random::Stream;
 
     #[test]
     fn unlike_shares_are_shown_and_few_or_like_ones_are_not() {

@@ -7,9 +7,8 @@
 //! - [`balance`]: whether the arms received the shares that were planned
 //! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
 //! - [`guard`]: limits whose crossing ends an arm
-//! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
-//! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
-//!   [`pool_page`]: the same as a page
+//! - [`analysis`]: all of it for one trial
+//! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together
 //! - [`kept`]: what a trial keeps in its folder to go on there after a restart
 //! - [`output`]: the rows and the result of a trial as JSON
 //!
@@ -25,10 +24,8 @@ pub mod kept;
 mod lacking;
 pub mod outcome;
 pub mod output;
-pub mod page;
 pub mod plan;
 pub mod pool;
-pub mod pool_page;
 pub mod quantile;
 pub mod statistics;
 

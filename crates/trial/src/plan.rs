@@ -6,7 +6,7 @@
 //! do: when an arm is ended, its interval is left alone and nobody else receives it.
 
 use hmac_sha256::Hash as Sha256;
-use slowstart_sim::random;
+use slowstart_stats::random;
 use thiserror::Error;
 
 /// Returns the seed with which a server of a fleet assigns: the first eight bytes of SHA-256 over the plan's

@@ -5,7 +5,7 @@
 //! is compared with itself only, and servers may differ in clients, kernels and load.
 //!
 //! **Looks.** What a server has told only grows. The units of all servers, in the order in which they became
-//! known to the one who looks, are one sequence of independent units, and its intervals ([`slowstart_study::sequence`])
+//! known to the one who looks, are one sequence of independent units, and its intervals ([`slowstart_stats::sequence`])
 //! hold at every look whichever server reports when, as long as nobody chooses the time of a report by units
 //! that have not been reported yet.
 //!
@@ -23,7 +23,7 @@ use crate::lacking::{borne_out, lacks_more, verdict_text};
 use crate::outcome::Measure;
 use crate::statistics::{PlannedTrial, Statistics};
 use serde::Serialize;
-use slowstart_study::sequence::radius;
+use slowstart_stats::sequence::radius;
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 use thiserror::Error;

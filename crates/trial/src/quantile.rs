@@ -6,8 +6,8 @@
 
 use crate::outcome::{Measure, Outcome};
 use serde::Serialize;
-use slowstart_sim::random::Stream;
-use slowstart_study::stats::quantile_of_sorted;
+use slowstart_stats::quantile_of_sorted;
+use slowstart_stats::random::Stream;
 use std::collections::BTreeMap;
 
 /// Number of resamples. Ours.

@@ -6,7 +6,7 @@ mod common;
 
 use common::{NONE, Truth, normal, plan, uniform};
 use rayon::prelude::*;
-use slowstart_sim::random::{self, Stream};
+use slowstart_stats::random::{self, Stream};
 use slowstart_trial::statistics::StatisticsError;
 use slowstart_trial::{Guard, Measure, Outcome, Plan, Pooled, Server, Statistics, Stratify, Trial, pool};
 

@@ -7,8 +7,8 @@ mod common;
 
 use common::{NONE, Truth, normal, plan, uniform};
 use rayon::prelude::*;
-use slowstart_sim::random::{self, Stream};
-use slowstart_study::sequence::{Power, needed};
+use slowstart_stats::random::{self, Stream};
+use slowstart_stats::sequence::{Power, needed};
 use slowstart_trial::estimate::Effect;
 use slowstart_trial::{Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};
 use std::fmt::Write as _;

@@ -35,7 +35,7 @@ use slowstart_study::harm;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Row};
 use slowstart_study::scenario::{Contender, Study, StudyError};
-use slowstart_study::sequence::{Power, needed};
+use slowstart_study::stats::sequence::{Power, needed};
 use slowstart_study::summary::{Summary, label_of_contender};
 use slowstart_study::verdict::{recommended, verdict};
 use slowstart_study::words::{list, number};

@@ -1,6 +1,6 @@
 //! Random numbers, truths and plans that the tests of populations and of fleets share.
 
-use slowstart_sim::random::Stream;
+use slowstart_stats::random::Stream;
 use slowstart_trial::{Arm, Plan};
 
 pub(crate) fn uniform(r: &mut Stream) -> f64 {

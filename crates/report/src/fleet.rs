@@ -1,10 +1,12 @@
 //! The result of a fleet as a page, with the skeleton of all reports.
 
-use crate::estimate::Effect;
-use crate::page::{effect_text, unit, units_text, value_text};
-use crate::pool::{Heterogeneity, Pooled, PooledComparison};
 use maud::{Markup, PreEscaped, html};
-use slowstart_report::{Script, document};
+use slowstart_trial::Measure;
+use slowstart_trial::estimate::Effect;
+use slowstart_trial::pool::{Heterogeneity, Pooled, PooledComparison, ServerSummary};
+
+use crate::trial::{effect_text, unit, units_text, value_text};
+use crate::{Script, document};
 
 /// Returns a sentence on how the servers of a comparison differ.
 pub fn heterogeneity_text(h: &Heterogeneity) -> String {
@@ -25,9 +27,9 @@ pub fn heterogeneity_text(h: &Heterogeneity) -> String {
     )
 }
 
-/// Returns the numbers of [`crate::pool::ServerSummary::without_value`] in the order of the arms, `?` for one that
+/// Returns the numbers of [`ServerSummary::without_value`] in the order of the arms, `?` for one that
 /// is not known.
-pub fn without_value_text(s: &crate::pool::ServerSummary) -> String {
+pub fn without_value_text(s: &ServerSummary) -> String {
     let text = |n: &Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
     s.without_value.iter().map(text).collect::<Vec<_>>().join(" ")
 }
@@ -98,7 +100,7 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
                     td { (arm.units) }
                     td { (arm.without_value) }
                     td { (value_text(p.measure, arm.means.get(p.measure.name()).copied())) }
-                    td { (value_text(crate::Measure::Retrans, arm.means.get("retrans").copied())) }
+                    td { (value_text(Measure::Retrans, arm.means.get("retrans").copied())) }
                     td class="text" { (arm.ended_on.iter().chain(&arm.crossed).cloned().collect::<Vec<_>>().join(", ")) }
                 } } }
             }

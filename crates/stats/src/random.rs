@@ -12,6 +12,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the `n`th random number of `seed`, uniform over all of `u64`. For values that are a function of
 /// time, which may be needed in any order.
+#[inline]
 pub const fn at(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,6 +21,7 @@ pub const fn at(seed: u64, n: u64) -> u64 {
 }
 
 /// Maps a random number to `0..n` (to 0 if `n` is 0). Its bias is n / 2^64 at most.
+#[inline]
 pub const fn scale(random: u64, n: u64) -> u64 {
     ((random as u128 * n as u128) >> 64) as u64
 }
@@ -42,22 +44,26 @@ impl Stream {
     }
 
     /// Returns any `u64`, all equally likely.
+    #[inline]
     pub fn any(&mut self) -> u64 {
         self.drawn += 1;
         at(self.key, self.drawn - 1)
     }
 
     /// Returns a number uniform in `0..n`; 0 if `n` is 0.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         scale(self.any(), n)
     }
 
     /// Returns true with this probability, in millionths.
+    #[inline]
     pub fn chance(&mut self, millionths: u32) -> bool {
         self.below(1_000_000) < u64::from(millionths)
     }
 
     /// Returns a number uniform in (0, 1], in steps of 2^-53.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0
     }

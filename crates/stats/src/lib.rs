@@ -1,4 +1,10 @@
-//! Medians and intervals that assume nothing about distributions.
+//! Random streams, and statistics that assume nothing about distributions.
+//!
+//! - [`random`]: named streams of random numbers
+//! - [`sequence`]: intervals that hold at every look at the same time
+
+pub mod random;
+pub mod sequence;
 
 use std::cmp::Ordering;
 

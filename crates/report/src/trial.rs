@@ -1,12 +1,11 @@
 //! The result of a trial as a page, with the skeleton of all reports.
 
-use crate::analysis::{Analysis, ArmSummary, Comparison};
-use crate::estimate::Effect;
-use crate::outcome::Measure;
-use crate::output::{Gap, TrialServer};
-use crate::quantile::Quantile;
 use maud::{Markup, html};
-use slowstart_report::{Script, document};
+use slowstart_trial::estimate::Effect;
+use slowstart_trial::quantile::Quantile;
+use slowstart_trial::{Analysis, ArmSummary, Comparison, Gap, Measure, TrialServer};
+
+use crate::{Script, document};
 
 /// Returns an effect as a percentage with its interval: `-12.3% (-15.0% to -9.4%)`.
 pub fn effect_text(effect: Option<&Effect>) -> String {
