@@ -5,7 +5,7 @@ use crate::error::KernelError;
 use crate::facts::{Facts, Numbers};
 use crate::list::{Holders, available, lookup, map_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
-use slowstart::units::Span;
+use slowstart::units::{Instant, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,12 +20,12 @@ pub(crate) fn set_level(map: &impl MapCore, level: u64, until: u64) -> libbpf_rs
     map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)
 }
 
-/// True if an object writes events for somebody now.
-fn has_reader(map: &impl MapCore) -> bool {
-    let value = lookup(map).unwrap_or_default();
-    let n = &mut Numbers(&value);
-    let (level, until) = (n.u64().unwrap_or(0), n.u64().unwrap_or(0));
-    level > 0 && until > clock().0
+/// True if an object writes events for somebody at `now`, from the value that [`set_level`] writes; `None` if
+/// that is not a value of this version.
+fn has_reader(value: &[u8], now: Instant) -> Option<bool> {
+    let n = &mut Numbers(value);
+    let (level, until) = (n.u64()?, n.u64()?);
+    n.0.is_empty().then_some(level > 0 && until > now.0)
 }
 
 /// Reads the events of the controls that were loaded when it was made. When it is dropped, they stop writing
@@ -78,9 +78,10 @@ pub fn watch_controls<'a>(
     for name in names {
         let holders = all.of(&name);
         let both = map_of(&name, &holders, ".data.watching").zip(map_of(&name, &holders, "events"));
-        if let Some((level, events)) =
-            both.filter(|(level, _)| level.value_size() == 16 && !has_reader(level))
-        {
+        let is_free = |level: &MapHandle| {
+            level.value_size() == 16 && lookup(level).and_then(|v| has_reader(&v, clock())) == Some(false)
+        };
+        if let Some((level, events)) = both.filter(|(level, _)| is_free(level)) {
             levels.push(level);
             rings.push((name, events));
         }
@@ -99,4 +100,22 @@ pub fn watch_controls<'a>(
     let events = ControlEvents { levels, level: if acks { 2 } else { 1 }, ring };
     events.poll()?;
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_has_a_reader_until_its_lease_ends_and_it_is_unknown_for_another_value() {
+        let value = |level: u64, until: u64| [level.to_ne_bytes(), until.to_ne_bytes()].concat();
+        let now = Instant(1000);
+        assert_eq!(has_reader(&value(1, 1001), now), Some(true));
+        assert_eq!(has_reader(&value(1, 1000), now), Some(false));
+        assert_eq!(has_reader(&value(0, 1001), now), Some(false));
+        // Of another length: nobody knows whether it has one.
+        assert_eq!(has_reader(&[], now), None);
+        assert_eq!(has_reader(&value(0, 0)[..12], now), None);
+        assert_eq!(has_reader(&[0; 24], now), None);
+    }
 }

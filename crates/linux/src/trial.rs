@@ -221,18 +221,9 @@ impl RunningTrial {
 
     /// Returns the numbers of connections so far.
     pub fn counts(&self) -> Result<TrialCounts, KernelError> {
-        let value = lookup(&self.map(".data.counts")?).unwrap_or_default();
-        let n = &mut Numbers(&value);
-        let mut next = || n.u64().unwrap_or(0);
-        let mut assigned: Vec<u64> = (0..MAX_ARMS).map(|_| next()).collect();
-        assigned.truncate(self.arms);
-        Ok(TrialCounts {
-            assigned,
-            outside: next(),
-            own_choice: next(),
-            refused: next(),
-            without_storage: next(),
-            lost_records: next(),
+        let value = lookup(&self.map(".data.counts")?);
+        value.and_then(|v| counts(&v, self.arms)).ok_or_else(|| {
+            KernelError::refused("trial", "the kernel does not tell how many connections were assigned")
         })
     }
 
@@ -262,6 +253,21 @@ impl RunningTrial {
         let records = ring.build().map_err(KernelError::bpf("trial"))?;
         Ok(TrialReader { controls, records, pending, reasons, ours, each: Box::new(each) })
     }
+}
+
+/// The numbers of connections as the object writes them; `None` if one is missing.
+fn counts(value: &[u8], arms: usize) -> Option<TrialCounts> {
+    let n = &mut Numbers(value);
+    let mut assigned: Vec<u64> = (0..MAX_ARMS).map(|_| n.u64()).collect::<Option<_>>()?;
+    assigned.truncate(arms);
+    Some(TrialCounts {
+        assigned,
+        outside: n.u64()?,
+        own_choice: n.u64()?,
+        refused: n.u64()?,
+        without_storage: n.u64()?,
+        lost_records: n.u64()?,
+    })
 }
 
 /// How a startup of this project ended.
@@ -455,6 +461,19 @@ mod tests {
         assert_eq!(sticky.outcome.unit, o.prefix);
         assert!(o.prefix != 0xc000_0200 && read(&bytes[1..], &[3; 32], false).is_none());
         assert!(read(&[bytes, vec![0; 4]].concat(), &[3; 32], false).is_none());
+    }
+
+    #[test]
+    fn a_missing_count_is_no_count() {
+        let numbers: Vec<u64> = (1..=MAX_ARMS as u64 + 5).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let c = counts(&bytes, 2).expect("complete");
+        let after = MAX_ARMS as u64;
+        assert_eq!((&c.assigned[..], c.outside, c.own_choice), (&[1, 2][..], after + 1, after + 2));
+        assert_eq!((c.refused, c.without_storage, c.lost_records), (after + 3, after + 4, after + 5));
+        for short in [0, 8, bytes.len() - 8, bytes.len() - 1] {
+            assert!(counts(&bytes[..short], 2).is_none(), "{short} bytes");
+        }
     }
 
     /// An event of socket 7, at 3 s and a cwnd of 50.

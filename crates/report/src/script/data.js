@@ -54,7 +54,8 @@ export function curvesOf(data) {
       t: column(c.t, 1e6),
       cwnd: column(c.cwnd, 1),
       inflight: column(c.inflight, 1),
-      rtt: column(c.rtt, 1e3),
+      // 0: none was measured yet.
+      rtt: column(c.rtt, 1e3).map((v) => v || NaN),
       delivered: column(c.delivered, 1),
       queue: c.queue && column(c.queue, 1),
       lost: column(c.lost, 1),
