@@ -1,4 +1,4 @@
-//! Delays: constant, periodic, by hand-over, from a trace, and jitter. None of them changes the order of
+//! Delays that are a function of time: periodic, by hand-over, from a trace. None of them changes the order of
 //! packets.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use slowstart::units::{Instant, Span};
 
 use super::trace::DelayTrace;
-use crate::random::{self, Stream};
+use crate::random;
 
 /// A delay that is a function of time.
 #[derive(Clone, Debug)]
@@ -84,82 +84,6 @@ impl Delay {
     }
 }
 
-/// A delay drawn for each packet, uniform from none to the most; a packet does not overtake the one before.
-#[derive(Clone, Debug)]
-pub(super) struct Jitter {
-    most: Span,
-    stream: Stream,
-    last: Instant,
-}
-
-impl Jitter {
-    pub(super) fn new(most: Span, stream: Stream) -> Self {
-        Self { most, stream, last: Instant::ZERO }
-    }
-
-    pub(super) fn pass(&mut self, now: Instant) -> Instant {
-        self.last = self.last.max(now + self.stream.uniform_span(self.most));
-        self.last
-    }
-}
-
-/// The delay of a crowded Wi-Fi network, drawn for each packet (C4's tests, draft-huitema-ccwg-c4-test): a
-/// number of intervals of a millisecond in which others send, less a part of one, and for a share of the
-/// packets a number of retransmissions of 7.5 ms. A packet does not overtake the one before.
-#[derive(Clone, Debug)]
-pub(super) struct WifiJitter {
-    /// The chance of retransmissions, in millionths.
-    retransmitted: u32,
-    stream: Stream,
-    last: Instant,
-}
-
-impl WifiJitter {
-    const DEFERRAL: Span = Span::millis(1);
-    const RETRANSMISSION: Span = Span::micros(7500);
-    /// e^-1 and e^-12: the chance that a Poisson number of mean 1 or 12 is 0.
-    const NO_DEFERRAL: f64 = 0.367_879_441_171_442_33;
-    const NO_RETRANSMISSION: f64 = 6.144_212_353_328_21e-6;
-
-    /// With this target for the mean delay: the chance of retransmissions is what exceeds a millisecond, by
-    /// 90 ms.
-    pub(super) fn new(target: Span, stream: Stream) -> Self {
-        let over = (target - Self::DEFERRAL).scale(1_000_000, Span::millis(90).0);
-        Self { retransmitted: over.0.min(1_000_000) as u32, stream, last: Instant::ZERO }
-    }
-
-    /// A Poisson number, by the product of uniform numbers; `none` is the chance of 0.
-    fn poisson(&mut self, none: f64) -> u64 {
-        let mut n = 0;
-        let mut product = 1.0;
-        loop {
-            // Uniform in (0, 1], in steps of 2^-53.
-            product *= ((self.stream.any() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
-            if product < none {
-                return n;
-            }
-            n += 1;
-        }
-    }
-
-    fn draw(&mut self) -> Span {
-        let deferrals = self.poisson(Self::NO_DEFERRAL);
-        let mut delay = Self::DEFERRAL * deferrals;
-        if deferrals > 0 {
-            delay -= self.stream.uniform_span(Self::DEFERRAL);
-        }
-        if self.stream.chance(self.retransmitted) {
-            delay += Self::RETRANSMISSION * self.poisson(Self::NO_RETRANSMISSION);
-        }
-        delay
-    }
-
-    pub(super) fn pass(&mut self, now: Instant) -> Instant {
-        self.last = self.last.max(now + self.draw());
-        self.last
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,42 +120,5 @@ mod tests {
         let at = |s| course.at(Instant::ZERO + Span::secs(s));
         assert!(at(0) == at(9) && at(9) != at(10) && at(10) == at(24) && at(24) != at(25));
         assert!((0..1000).all(|s| at(s) <= Span::millis(10)));
-    }
-
-    #[test]
-    fn jitter_stays_in_bounds_and_keeps_the_order() {
-        let mut jitter = Jitter::new(Span::millis(3), Stream::named(1, "jitter"));
-        let mut last = Instant::ZERO;
-        for i in 0..10_000 {
-            let now = Instant(i * 100_000);
-            let out = jitter.pass(now);
-            assert!(out >= last && out >= now && out.since(now) <= Span::millis(3));
-            last = out;
-        }
-    }
-
-    /// The mean of N1 less half a millisecond where it is not 0 (1 - 1/e of the packets) is 0.684 ms; N2 adds
-    /// 90 ms to a share of (target - 1 ms) / 90 ms.
-    #[test]
-    fn wifi_delays_have_their_means() {
-        let draws = 200_000;
-        for (target, mean, deviation) in [(1, 0.684, 0.87), (7, 6.684, 23.0), (200, 90.684, 26.5)] {
-            let mut jitter = WifiJitter::new(Span::millis(target), Stream::named(1, "wifi"));
-            let sum: f64 = (0..draws).map(|_| jitter.draw().as_secs_f64() * 1e3).sum();
-            let got = sum / f64::from(draws);
-            // Five standard deviations of the mean.
-            assert!(
-                (got - mean).abs() < 5.0 * deviation / f64::from(draws).sqrt(),
-                "{target} ms: {got}, not {mean}"
-            );
-        }
-        let mut jitter = WifiJitter::new(Span::millis(7), Stream::named(1, "wifi"));
-        let mut last = Instant::ZERO;
-        for i in 0..10_000 {
-            let now = Instant(i * 1_000_000);
-            let out = jitter.pass(now);
-            assert!(out >= last && out >= now);
-            last = out;
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Random and scripted losses.
+//! Losses of a trace, and scripted ones.
 
 use std::sync::Arc;
 
@@ -7,24 +7,6 @@ use slowstart::units::{Instant, Span};
 use super::trace::LossTrace;
 use super::{Kind, PacketInfo};
 use crate::random::Stream;
-
-/// Drops each packet with the same probability.
-#[derive(Clone, Debug)]
-pub(super) struct Loss {
-    /// The probability, in millionths.
-    share: u32,
-    stream: Stream,
-}
-
-impl Loss {
-    pub(super) fn new(share: u32, stream: Stream) -> Self {
-        Self { share, stream }
-    }
-
-    pub(super) fn drops(&mut self) -> bool {
-        self.stream.chance(self.share)
-    }
-}
 
 /// Drops each packet with the probability that a trace has at its time.
 #[derive(Clone, Debug)]
@@ -77,14 +59,6 @@ impl Script {
 mod tests {
     use super::*;
     use crate::path::Ecn;
-
-    #[test]
-    fn random_losses_have_their_share() {
-        let mut loss = Loss::new(10_000, Stream::named(1, "loss"));
-        let lost = (0..1_000_000).filter(|_| loss.drops()).count();
-        // Five standard deviations of a binomial (10^6, 1 %): 497.
-        assert!(lost.abs_diff(10_000) < 497, "{lost}");
-    }
 
     #[test]
     fn a_script_counts_its_own_kind() {

@@ -10,7 +10,6 @@
 //! whose capacity the lost packets use), reordering, aggregation, duplication. A [`PathSpec`] is a path as
 //! written; [`PathSpec::build`] makes one to run, with all random values from the seed.
 
-mod aggregate;
 mod arrivals;
 mod bottleneck;
 mod bucket;
@@ -18,11 +17,11 @@ mod carrier;
 mod delay;
 mod dropped;
 mod ecn;
+mod element;
 mod ensemble;
 mod error;
 mod fade;
 mod files;
-mod gemodel;
 mod hops;
 mod in_transit;
 mod link;
@@ -33,7 +32,6 @@ pub mod quantity;
 pub mod queue;
 pub mod quick_start;
 mod rates;
-mod reorder;
 mod spec;
 mod table;
 mod tc;
@@ -55,18 +53,14 @@ pub use in_transit::Held;
 pub use rates::Spacing;
 pub use spec::{Builtin, LinkFacts, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 
-use aggregate::Aggregate;
 use bottleneck::Bottleneck;
 use bucket::Buckets;
-use delay::{Delay, Jitter, WifiJitter};
-use fade::BurstLoss;
-use gemodel::GilbertElliott;
+use element::{Element, Loss};
 use hops::Hops;
 use link::Link;
-use loss::{Loss, LossOverTime, Script};
+use loss::Script;
 use outage::Outage;
 use queue::Departure;
-use reorder::{Reorder, SecondRoute};
 
 /// The state of the sending host's own interface.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -109,59 +103,6 @@ pub enum Kind {
     Ack,
     /// A FIN without payload.
     Fin,
-}
-
-/// An element after the link of a direction.
-#[derive(Clone, Debug)]
-enum Element {
-    Delay(Delay),
-    Jitter(Jitter),
-    WifiJitter(WifiJitter),
-    Loss(Loss),
-    LossOverTime(LossOverTime),
-    GilbertElliott(GilbertElliott),
-    BurstLoss(BurstLoss),
-    Reorder(Reorder),
-    SecondRoute(SecondRoute),
-    Aggregate(Aggregate),
-    Policer(Buckets),
-    /// A link of its own.
-    Link(Box<Link>),
-}
-
-impl Element {
-    #[inline]
-    fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        match self {
-            Self::Delay(e) => Ok(e.pass(now)),
-            Self::Jitter(e) => Ok(e.pass(now)),
-            other => other.pass_rare(now, p.bytes, p.ecn.is_capable()),
-        }
-    }
-
-    /// The same for elements that few paths have. Takes what it uses by value: a reference would force the
-    /// packet's properties into memory for all others.
-    #[inline(never)]
-    fn pass_rare(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
-        let (lost, cause) = match self {
-            Self::Delay(e) => return Ok(e.pass(now)),
-            Self::Jitter(e) => return Ok(e.pass(now)),
-            Self::WifiJitter(e) => return Ok(e.pass(now)),
-            Self::Reorder(e) => return Ok(e.pass(now)),
-            Self::SecondRoute(e) => return Ok(e.pass(now)),
-            Self::Aggregate(e) => return Ok(e.pass(now)),
-            Self::Link(e) => return e.pass_behind(now, bytes, capable),
-            Self::Policer(e) => {
-                let dropped = Dropped::new(now, Cause::Policer);
-                return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
-            }
-            Self::Loss(e) => (e.drops(), Cause::Random),
-            Self::LossOverTime(e) => (e.drops(now), Cause::Random),
-            Self::GilbertElliott(e) => (e.drops(), Cause::Burst),
-            Self::BurstLoss(e) => (e.drops(now), Cause::Burst),
-        };
-        if lost { Err(Dropped::new(now, cause)) } else { Ok(now) }
-    }
 }
 
 /// One direction of a path.

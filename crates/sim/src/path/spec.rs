@@ -26,23 +26,21 @@ use std::sync::Arc;
 use slowstart::units::{Bytes, Rate, Span};
 
 use super::carrier;
+use super::element::Elements;
 use super::ensemble;
 use super::error::PathError;
 use super::fade::{Burst, Fades};
 use super::files::Files;
-use super::gemodel::Probabilities;
 use super::netem;
 use super::outage::OutageSpec;
 use super::queue::Discipline;
-use super::reorder::{Reordering, Route};
 use super::trace::{DelayTrace, LossTrace};
 use super::{Kind, PathFacts};
 use crate::suggest::did_you_mean;
 pub use builtin::Builtin;
 use builtin::TEXTS;
 use chain::{BucketSpec, QueueSpec};
-use keys::Keys;
-pub(super) use keys::{PACKET, QUEUE};
+pub(super) use keys::{Keys, PACKET, QUEUE, SHARE, SPAN};
 pub use keys::{PATH_KEYS, PathKey};
 pub use proxy::ProxySpec;
 use random_values::Ensemble;
@@ -55,17 +53,10 @@ pub use then::LinkFacts;
 struct DirectionSpec {
     /// Propagation; zero where a delay trace has it.
     delay: Span,
-    jitter: Span,
-    wifi_jitter: Option<Span>,
-    /// The chance of a loss, in millionths.
-    loss: u32,
-    gemodel: Option<Probabilities>,
-    reorder: Option<Reordering>,
-    second_route: Option<Route>,
+    elements: Elements,
     /// The chance that a packet arrives twice, in millionths.
     duplicate: u32,
     scripts: Vec<(Kind, Vec<(u64, u64)>)>,
-    aggregate: Option<Span>,
     filters: bool,
     interface: Option<Rate>,
     grants: Option<Rate>,
@@ -251,7 +242,7 @@ impl PathSpec {
 
     /// The slots in which ACKs come: the time between two of them; `None` if ACKs do not wait for one.
     pub const fn ack_slot(&self) -> Option<Span> {
-        self.back.aggregate
+        self.back.elements.aggregate
     }
 
     /// The least mean rate that a run may draw; the path's own mean rate if it draws none.
@@ -392,15 +383,7 @@ impl PathSpec {
     /// True if anything on the path is random.
     fn draws(&self) -> bool {
         let drawn = |d: &DirectionSpec| {
-            d.jitter > Span::ZERO
-                || d.wifi_jitter.is_some()
-                || d.loss > 0
-                || d.aggregate.is_some()
-                || d.gemodel.is_some()
-                || d.reorder.is_some()
-                || d.second_route.is_some()
-                || d.duplicate > 0
-                || d.netem.as_ref().is_some_and(netem::Spec::is_random)
+            !d.elements.is_empty() || d.duplicate > 0 || d.netem.as_ref().is_some_and(netem::Spec::is_random)
         };
         let starts_anywhere =
             self.random_start && (self.delay_trace.is_some() || matches!(self.supply, Supply::Trace(_)));
@@ -423,8 +406,8 @@ impl PathSpec {
     /// network (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
     fn jitter_by_default(&mut self) {
         if !self.draws() && !self.ack_jitter_is_set {
-            self.back.jitter = self.facts.rate.time_for(PACKET);
-            self.default_jitter = Some(self.back.jitter);
+            self.default_jitter = Some(self.facts.rate.time_for(PACKET));
+            self.back.elements.jitter = self.default_jitter.filter(|most| *most > Span::ZERO);
         }
     }
 }

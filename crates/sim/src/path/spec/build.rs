@@ -4,22 +4,20 @@ use std::sync::Arc;
 
 use slowstart::units::{Bytes, Instant, Span};
 
-use super::super::aggregate::Aggregate;
 use super::super::bottleneck::{Beside, Bottleneck};
 use super::super::bucket::Buckets;
 use super::super::carrier::Carrier;
-use super::super::delay::{Course, Delay, Jitter, WifiJitter};
+use super::super::delay::{Course, Delay};
+use super::super::element::{Element, Loss};
 use super::super::fade::BurstLoss;
-use super::super::gemodel::GilbertElliott;
 use super::super::hops::Hops;
 use super::super::link::{Limit, Link, RandomDrop, Service};
-use super::super::loss::{Loss, LossOverTime, Script};
+use super::super::loss::{LossOverTime, Script};
 use super::super::netem::{Spec, Stage};
 use super::super::outage::Outage;
 use super::super::rates::{Profile, Rates};
-use super::super::reorder::{Reorder, SecondRoute};
 use super::super::trace::Opportunities;
-use super::super::{Direction, Element, Path};
+use super::super::{Direction, Path};
 use super::chain::QueueSpec;
 use super::keys::PACKET;
 use super::supply::{Supply, UNLIMITED};
@@ -211,24 +209,7 @@ impl DirectionSpec {
         let mut beyond = Vec::new();
         beyond.extend(bursts.into_iter().map(Element::BurstLoss));
         beyond.extend(courses.into_iter().map(|c| Element::Delay(Delay::new(c))));
-        if self.jitter > Span::ZERO {
-            beyond.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
-        }
-        beyond
-            .extend(self.wifi_jitter.map(|t| Element::WifiJitter(WifiJitter::new(t, stream("wifi-jitter")))));
-        if self.loss > 0 {
-            beyond.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
-        }
-        beyond
-            .extend(self.gemodel.map(|p| Element::GilbertElliott(GilbertElliott::new(p, stream("gemodel")))));
-        beyond.extend(self.reorder.map(|r| Element::Reorder(Reorder::new(r, stream("reorder")))));
-        beyond.extend(
-            self.second_route.map(|r| Element::SecondRoute(SecondRoute::new(r, stream("second-route")))),
-        );
-        beyond.extend(self.aggregate.map(|period| {
-            let phase = Span(stream("aggregate").below(period.0));
-            Element::Aggregate(Aggregate::new(period, phase))
-        }));
+        self.elements.build(stream, &mut beyond);
         let (link, bottleneck) = match end {
             Some(End::DropTail(link)) => (Some(*link), None),
             Some(End::Discipline(bottleneck)) => (None, Some(bottleneck)),
@@ -247,8 +228,7 @@ impl DirectionSpec {
             staged: false,
             late: false,
             simple: false,
-            disorders: self.reorder.is_some()
-                || self.second_route.is_some()
+            disorders: self.elements.disorder()
                 || self.duplicate > 0
                 || self.netem.as_ref().is_some_and(Spec::disorders),
             duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),

@@ -8,14 +8,13 @@ use slowstart::units::{Bytes, Fixed, Instant, Span, mul_div};
 
 use crate::suggest::did_you_mean;
 
+use super::super::element::{BACK_KEYS, Elements, KEYS};
 use super::super::error::PathError;
 use super::super::fade::{Burst, Fades};
 use super::super::files::Files;
-use super::super::gemodel::Probabilities;
 use super::super::link::Limit;
 use super::super::netem;
 use super::super::outage::OutageSpec;
-use super::super::reorder::{Reordering, Route};
 use super::super::trace::{DelayTrace, LossTrace, Trace};
 use super::super::{Kind, quantity};
 use super::DirectionSpec;
@@ -45,7 +44,23 @@ const fn key(name: &'static str, expects: &'static str, about: &'static str) -> 
 
 /// Every key of a path. Where a number is expected, a distribution may stand in its place (see
 /// `docs/explain/method.md`).
-pub const PATH_KEYS: &[PathKey] = &[
+pub const PATH_KEYS: &[PathKey] = &{
+    const ALL: [&[PathKey]; 5] = [LINK, KEYS, WAY, BACK_KEYS, BACK];
+    let mut all = [LINK[0]; LINK.len() + KEYS.len() + WAY.len() + BACK_KEYS.len() + BACK.len()];
+    let (mut n, mut list) = (0, 0);
+    while list < ALL.len() {
+        let mut i = 0;
+        while i < ALL[list].len() {
+            all[n] = ALL[list][i];
+            (n, i) = (n + 1, i + 1);
+        }
+        list += 1;
+    }
+    all
+};
+
+/// The path as a whole, and its forward link.
+const LINK: &[PathKey] = &[
     key("name", "text", "Name in results; by default the name of the file."),
     key("about", "text", "What the path is, in a sentence."),
     key("sources", "a list of strings", "Where the values come from."),
@@ -123,16 +138,10 @@ pub const PATH_KEYS: &[PathKey] = &[
         "Drops arriving packets with this probability while the queue is longer than the backlog.",
     ),
     key("mark", SPAN, "Marks ECN-capable packets (CE) that wait longer than this at the forward link."),
-    key(
-        "jitter",
-        SPAN,
-        "Random extra delay of each packet from the sender, uniform from 0 to this; packets stay in order.",
-    ),
-    key(
-        "wifi_jitter",
-        SPAN,
-        "Extra delay of each packet from the sender on a crowded Wi-Fi network, by the model of C4's tests, with this target for its mean; packets stay in order.",
-    ),
+];
+
+/// What else happens on the way there.
+const WAY: &[PathKey] = &[
     key(
         "vary",
         SPAN,
@@ -160,13 +169,7 @@ pub const PATH_KEYS: &[PathKey] = &[
         netem::Spec::EXPECTED,
         "A netem on the sender's interface, with the options of tc or a line of it. Its delay adds to rtt, which may be left out; its rate may replace rate.",
     ),
-    key("loss", SHARE, "Probability that a packet from the sender is lost after the link."),
     key("loss_trace", "a file", "That probability over time: a table with time and loss. The trace repeats."),
-    key(
-        "gemodel",
-        Probabilities::EXPECTED,
-        "Losses in bursts, after the link: netem's loss gemodel p r 1-h 1-k (Gilbert-Elliott).",
-    ),
     key(
         "handover_loss",
         Burst::EXPECTED,
@@ -198,33 +201,19 @@ pub const PATH_KEYS: &[PathKey] = &[
         super::proxy::STARTUP,
         "Startup of the proxy's connection to the client; hystart by default.",
     ),
-    key(
-        "reorder",
-        Reordering::EXPECTED,
-        "netem's reorder: packets from the sender are delayed, but of every gap-th this share is sent at once.",
-    ),
-    key("second_route", Route::EXPECTED, "A share of the packets from the sender takes a longer route."),
     key("duplicate", SHARE, "Probability that a packet from the sender arrives twice."),
     key("drop", PLACES, "Data packets to drop before the link, by number."),
     key("drop_syn", COUNT, "Number of first SYN packets to drop."),
     key("drop_synack", COUNT, "Number of first SYN-ACK packets to drop."),
-    key(
-        "aggregate",
-        SPAN,
-        "Packets from the sender wait until the next multiple of this period and arrive together.",
-    ),
     key("ack_rate", RATE, "Capacity of the return link; without it the way back only delays."),
     key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),
-    key("ack_jitter", SPAN, "As jitter, for the way back."),
-    key("ack_wifi_jitter", SPAN, "As wifi_jitter, for the way back."),
+];
+
+/// What else happens on the way back.
+const BACK: &[PathKey] = &[
     key("ack_netem", netem::Spec::EXPECTED, "As netem, on the receiver's interface, for the way back."),
-    key("ack_loss", SHARE, "As loss, for the way back."),
-    key("ack_gemodel", Probabilities::EXPECTED, "As gemodel, for the way back."),
-    key("ack_reorder", Reordering::EXPECTED, "As reorder, for the way back."),
-    key("ack_second_route", Route::EXPECTED, "As second_route, for the way back."),
     key("ack_duplicate", SHARE, "As duplicate, for the way back."),
     key("drop_ack", PLACES, "As drop, for acknowledgements."),
-    key("ack_aggregate", SPAN, "As aggregate, for the way back."),
     key(
         "ack_filter",
         "on or off",
@@ -242,8 +231,8 @@ pub(in crate::path) const PACKET: Bytes = Bytes(1500);
 
 const BUCKET: &str = "a rate and a burst, such as \"rate=20Mbit burst=100kB\"";
 pub(super) const RATE: &str = "a rate such as 100Mbit";
-pub(super) const SPAN: &str = "a length of time such as 40ms";
-const SHARE: &str = "a share such as 1% or 0.01";
+pub(in crate::path) const SPAN: &str = "a length of time such as 40ms";
+pub(in crate::path) const SHARE: &str = "a share such as 1% or 0.01";
 pub(super) const COUNT: &str = "a whole number such as 1";
 const PLACES: &str = "places from 1 on, such as 1,5,10-20";
 pub(super) const HOST_QUEUE: &str = "a queue discipline such as pfifo_fast, fq or fq_codel";
@@ -252,7 +241,7 @@ pub(in crate::path) const QUEUE: &str =
 
 /// Keys and their values as found; each is removed when it is read.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
+pub(in crate::path) struct Keys {
     /// The source in messages: the file, or "path".
     pub(super) source: String,
     /// Where files are found.
@@ -304,7 +293,7 @@ impl Keys {
         }
     }
 
-    pub(super) fn take<T>(
+    pub(in crate::path) fn take<T>(
         &mut self,
         key: &str,
         parse: impl Fn(&str) -> Option<T>,
@@ -441,15 +430,9 @@ impl Keys {
         scripts.extend(self.take(drop, quantity::places, PLACES)?.map(|p| (dropped, p)));
         Ok(DirectionSpec {
             delay,
-            jitter: self.take(&key("jitter"), quantity::span, SPAN)?.unwrap_or_default(),
-            wifi_jitter: self.take(&key("wifi_jitter"), quantity::some_span, SPAN)?,
-            loss: self.take(&key("loss"), quantity::share, SHARE)?.unwrap_or_default(),
-            gemodel: self.take(&key("gemodel"), Probabilities::parse, Probabilities::EXPECTED)?,
-            reorder: self.take(&key("reorder"), Reordering::parse, Reordering::EXPECTED)?,
-            second_route: self.take(&key("second_route"), Route::parse, Route::EXPECTED)?,
+            elements: Elements::take(self, prefix)?,
             duplicate: self.take(&key("duplicate"), quantity::share, SHARE)?.unwrap_or_default(),
             scripts,
-            aggregate: self.take(&key("aggregate"), quantity::some_span, SPAN)?,
             filters: false,
             interface: None,
             grants: None,

@@ -325,7 +325,10 @@ fn toml_says_where() {
         PathSpec::from_keys(keys, name, sources)
     };
     let spec = read("about = 'x'\nrate = '5Mbit'\nrtt = '40ms'\nloss = 0.01\ndrop_syn = 2\n").expect("good");
-    assert_eq!((spec.name.as_str(), spec.about.as_str(), spec.forward.loss), ("my", "x", 10_000));
+    assert_eq!(
+        (spec.name.as_str(), spec.about.as_str(), spec.forward.elements.loss),
+        ("my", "x", Some(10_000))
+    );
     let say = |text: &str| read(text).expect_err(text).to_string();
     assert!(
         say("rate = '5Mbit'\nrtt = \n")

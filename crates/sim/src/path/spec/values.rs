@@ -170,7 +170,7 @@ impl PathSpec {
             _ => None,
         };
         ways.1.filters = keys.take("ack_filter", on, "on or off")?.unwrap_or(false);
-        if ways.1.filters && ways.1.aggregate.is_none() {
+        if ways.1.filters && ways.1.elements.aggregate.is_none() {
             return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
         }
         if netem.is_some() && (own.is_some() || host) {

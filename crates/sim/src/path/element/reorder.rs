@@ -1,12 +1,14 @@
-//! Elements that change the order of packets: netem's reordering, and a second route with another delay.
+//! netem's reordering.
 
-use super::quantity;
-use crate::random::Stream;
 use slowstart::units::{Instant, Span};
+
+use super::super::quantity;
+use super::{Dropped, Keyed};
+use crate::random::Stream;
 
 /// Reordering as netem's `delay D reorder P CORR gap N` has it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reordering {
+pub(in crate::path) struct Reordering {
     /// The chance of a candidate to go at once, in millionths.
     share: u32,
     /// The correlation of the draw with the one before it, in millionths.
@@ -18,11 +20,8 @@ pub(super) struct Reordering {
 }
 
 impl Reordering {
-    /// What a value looks like.
-    pub(super) const EXPECTED: &'static str = "netem's share, correlation and gap, and the delay of the packets that are overtaken, such as 25%,50%,gap=5,delay=10ms";
-
     /// Parses `25%,50%,gap=5,delay=10ms`; correlation and gap may be left out.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut words = quantity::words(text).peekable();
         let mut r =
             Self { share: quantity::share(words.next()?)?, correlation: 0, gap: 1, delay: Span::ZERO };
@@ -44,7 +43,7 @@ impl Reordering {
 /// Lets some packets overtake those before them: all packets are delayed but for those drawn (Linux
 /// `sch_netem.c`, `netem_enqueue`).
 #[derive(Clone, Debug)]
-pub(super) struct Reorder {
+pub(in crate::path) struct Reorder {
     rule: Reordering,
     /// Number of packets delayed since the last that was not.
     delayed: u64,
@@ -54,21 +53,6 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    pub(super) fn new(rule: Reordering, mut stream: Stream) -> Self {
-        let last = stream.any() as u32;
-        Self { rule, delayed: 0, last, stream }
-    }
-
-    /// Returns when a packet that comes at `now` leaves.
-    pub(super) fn pass(&mut self, now: Instant) -> Instant {
-        if self.delayed + 1 >= self.rule.gap && self.draw() < self.rule.share {
-            self.delayed = 0;
-            return now;
-        }
-        self.delayed += 1;
-        now + self.rule.delay
-    }
-
     /// A number below a million: a mean of a fresh one and the last, weighted by the correlation.
     fn draw(&mut self) -> u32 {
         const MILLION: u64 = 1_000_000;
@@ -79,43 +63,28 @@ impl Reorder {
     }
 }
 
-/// A second route, which some packets take.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route {
-    /// The share of packets on the second route, in millionths.
-    share: u32,
-    /// By how much it is longer.
-    longer: Span,
-}
+impl Keyed for Reorder {
+    type Params = Reordering;
+    const EXPECTS: &'static str = "netem's share, correlation and gap, and the delay of the packets that are overtaken, such as 25%,50%,gap=5,delay=10ms";
+    const ABOUT: &'static str = "netem's reorder: packets from the sender are delayed, but of every gap-th this share is sent at once.";
+    const DISORDERS: bool = true;
 
-impl Route {
-    /// What a value looks like.
-    pub(super) const EXPECTED: &'static str =
-        "the share of packets on the second route and its additional delay, such as 20%,5ms";
-
-    /// Parses `20%,5ms`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let words: Vec<&str> = quantity::words(text).collect();
-        let [share, longer] = words[..] else { return None };
-        Some(Self { share: quantity::share(share)?, longer: quantity::some_span(longer)? })
-    }
-}
-
-/// Sends each packet over one of two routes. Packets of one route keep their order.
-#[derive(Clone, Debug)]
-pub(super) struct SecondRoute {
-    route: Route,
-    stream: Stream,
-}
-
-impl SecondRoute {
-    pub(super) fn new(route: Route, stream: Stream) -> Self {
-        Self { route, stream }
+    fn read(text: &str) -> Option<Option<Reordering>> {
+        Reordering::parse(text).map(Some)
     }
 
-    /// Returns when a packet that comes at `now` leaves.
-    pub(super) fn pass(&mut self, now: Instant) -> Instant {
-        if self.stream.chance(self.route.share) { now + self.route.longer } else { now }
+    fn build(rule: Reordering, mut stream: Stream) -> Self {
+        let last = stream.any() as u32;
+        Self { rule, delayed: 0, last, stream }
+    }
+
+    fn pass(&mut self, now: Instant) -> Result<Instant, Dropped> {
+        if self.delayed + 1 >= self.rule.gap && self.draw() < self.rule.share {
+            self.delayed = 0;
+            return Ok(now);
+        }
+        self.delayed += 1;
+        Ok(now + self.rule.delay)
     }
 }
 
@@ -125,8 +94,8 @@ mod tests {
 
     fn immediate(text: &str, n: u64) -> Vec<bool> {
         let rule = Reordering::parse(text).expect("valid");
-        let mut element = Reorder::new(rule, Stream::named(1, "reorder"));
-        (0..n).map(|i| element.pass(Instant(i)) == Instant(i)).collect()
+        let mut element = Reorder::build(rule, Stream::named(1, "reorder"));
+        (0..n).map(|i| element.pass(Instant(i)) == Ok(Instant(i))).collect()
     }
 
     #[test]
@@ -138,10 +107,6 @@ mod tests {
         assert_eq!(Reordering::parse("25%,delay=10ms"), Some(plain));
         for bad in ["", "25%", "25%,gap=0,delay=1ms", "25%,delay=0s", "delay=10ms", "25%,by=3ms", "25%,gap"] {
             assert_eq!(Reordering::parse(bad), None, "{bad:?}");
-        }
-        assert_eq!(Route::parse("20%,5ms"), Some(Route { share: 200_000, longer: Span::millis(5) }));
-        for bad in ["", "20%", "5ms,20%", "20%,0s", "20%,5ms,1"] {
-            assert_eq!(Route::parse(bad), None, "{bad:?}");
         }
     }
 
@@ -174,7 +139,7 @@ mod tests {
         // The draws are an autoregressive series: neighbours have the correlation given, and the variance
         // falls to (1 - c) / (1 + c) of that of a uniform draw.
         let rule = Reordering::parse("25%,50%,delay=10ms").expect("valid");
-        let mut element = Reorder::new(rule, Stream::named(1, "reorder"));
+        let mut element = Reorder::build(rule, Stream::named(1, "reorder"));
         let draws: Vec<f64> = (0..400_000).map(|_| f64::from(element.draw()) / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;
         let product = |lag: usize| {
@@ -185,17 +150,5 @@ mod tests {
         assert!((product(0) - 1.0 / 36.0).abs() < 0.0005, "{}", product(0));
         // Five standard deviations of a correlation of 400,000 values.
         assert!((product(1) / product(0) - 0.5).abs() < 0.008, "{}", product(1) / product(0));
-    }
-
-    #[test]
-    fn each_route_keeps_its_order() {
-        let route = Route::parse("20%,5us").expect("valid");
-        let mut element = SecondRoute::new(route, Stream::named(1, "route"));
-        let out: Vec<(u64, Instant)> =
-            (0..100_000).map(|i| (i * 1000, element.pass(Instant(i * 1000)))).collect();
-        let longer = out.iter().filter(|(now, at)| at.0 == now + 5000).count();
-        assert!(out.iter().all(|(now, at)| at.0 == *now || at.0 == now + 5000));
-        // Five standard deviations of a binomial (100,000, 20 %).
-        assert!(longer.abs_diff(20_000) < 633, "{longer}");
     }
 }

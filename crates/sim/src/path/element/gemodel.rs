@@ -3,12 +3,15 @@
 //!
 //! Departs from netem: probabilities are in millionths, not in 2^-32.
 
-use super::quantity;
+use slowstart::units::Instant;
+
+use super::super::quantity;
+use super::{Cause, Dropped, Keyed};
 use crate::random::Stream;
 
 /// The four probabilities, in millionths.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Probabilities {
+pub(in crate::path) struct Probabilities {
     /// `p`: a packet changes the state from good to bad.
     to_bad: u32,
     /// `r`: a packet changes the state from bad to good.
@@ -23,13 +26,9 @@ pub(super) struct Probabilities {
 const ONE: u32 = 1_000_000;
 
 impl Probabilities {
-    /// What a value looks like.
-    pub(super) const EXPECTED: &'static str =
-        "up to four shares p,r,1-h,1-k of netem's gemodel, p and r above 0, such as 1%,10%,70%,0.1%";
-
     /// Parses `p [r [1-h [1-k]]]`, separated by commas or spaces; by default r is 1-p, 1-h is 100 % and 1-k
     /// is 0.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let shares = quantity::words(text).map(quantity::share).collect::<Option<Vec<_>>>()?;
         let to_bad = *shares.first()?;
         let part = |i: usize, default| shares.get(i).copied().unwrap_or(default);
@@ -46,20 +45,16 @@ impl Probabilities {
 /// Drops packets with a probability that depends on a state, which changes from packet to packet. It begins
 /// in the good state, as netem does.
 #[derive(Clone, Debug)]
-pub(super) struct GilbertElliott {
+pub(in crate::path) struct GilbertElliott {
     probabilities: Probabilities,
     bad: bool,
     stream: Stream,
 }
 
 impl GilbertElliott {
-    pub(super) fn new(probabilities: Probabilities, stream: Stream) -> Self {
-        Self { probabilities, bad: false, stream }
-    }
-
     /// Returns true if this packet is lost. The state changes first, but the packet is judged by the state
     /// that it met.
-    pub(super) fn drops(&mut self) -> bool {
+    fn drops(&mut self) -> bool {
         let Probabilities { to_bad, to_good, lost_in_bad, lost_in_good } = self.probabilities;
         if self.bad {
             self.bad = !self.stream.chance(to_good);
@@ -72,13 +67,33 @@ impl GilbertElliott {
     }
 }
 
+impl Keyed for GilbertElliott {
+    type Params = Probabilities;
+    const EXPECTS: &'static str =
+        "up to four shares p,r,1-h,1-k of netem's gemodel, p and r above 0, such as 1%,10%,70%,0.1%";
+    const ABOUT: &'static str =
+        "Losses in bursts, after the link: netem's loss gemodel p r 1-h 1-k (Gilbert-Elliott).";
+
+    fn read(text: &str) -> Option<Option<Probabilities>> {
+        Probabilities::parse(text).map(Some)
+    }
+
+    fn build(probabilities: Probabilities, stream: Stream) -> Self {
+        Self { probabilities, bad: false, stream }
+    }
+
+    fn pass(&mut self, now: Instant) -> Result<Instant, Dropped> {
+        if self.drops() { Err(Dropped::new(now, Cause::Burst)) } else { Ok(now) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn fates(text: &str, n: usize) -> Vec<bool> {
         let probabilities = Probabilities::parse(text).expect("valid");
-        let mut model = GilbertElliott::new(probabilities, Stream::named(1, "gemodel"));
+        let mut model = GilbertElliott::build(probabilities, Stream::named(1, "gemodel"));
         (0..n).map(|_| model.drops()).collect()
     }
 
