@@ -3,8 +3,6 @@
 use crate::plan::{Plan, PlanError};
 use crate::store::{Claim, Store, StoreError};
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,9 +10,6 @@ use thiserror::Error;
 
 /// How long to wait before looking again at chunks that another process has.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The variable that names a file to which each run, or each file of a replay, adds a byte when it begins:
-/// tests count by it.
-const COUNT: &str = "SLOWSTART_COUNT_RUNS";
 
 /// Why a sweep ended early.
 #[derive(Debug, Error)]
@@ -194,7 +189,6 @@ fn one(
             if !each(0, false) {
                 return Ok(true);
             }
-            count_run();
             let line = match plan.compute(&study, &run, &|| !each(0, false)) {
                 // A signal also ends the programs that a run on the real clock started.
                 Err(_) if !each(0, false) => return Ok(true),
@@ -218,19 +212,9 @@ pub fn compute(plan: &Plan, runs: &[usize]) -> Result<Vec<String>, PlanError> {
         for point in plan.points(part[0]..part[0] + part.len()) {
             let (study, runs) = point?;
             for run in runs {
-                count_run();
                 lines.push(plan.compute(&study, &run, &|| false)?);
             }
         }
     }
     Ok(lines)
-}
-
-/// Adds a byte to the file that [`COUNT`] names, if it is set.
-pub(crate) fn count_run() {
-    if let Some(file) = std::env::var_os(COUNT)
-        && let Ok(mut out) = OpenOptions::new().append(true).create(true).open(file)
-    {
-        let _ = out.write_all(b".");
-    }
 }

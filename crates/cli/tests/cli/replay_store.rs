@@ -92,19 +92,35 @@ fn rows(dir: &Path, store: &str) -> Vec<serde_json::Value> {
     text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
 }
 
+/// The files that a call read, as it says.
+fn read(stderr: &[u8]) -> u64 {
+    let text = text(stderr);
+    let line = text.lines().find(|l| l.contains(" files read in ")).expect("it says so");
+    let before = line.split_once(" of ").expect("of all").0;
+    before.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number")
+}
+
+/// The files that a store has recorded: of so few, each is a part.
+fn recorded(store: &Path) -> u64 {
+    let list = |sub: &str| fs::read_dir(store.join(sub)).into_iter().flatten().flatten().map(|e| e.path());
+    let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let parts: Vec<_> = list("parts").filter(|p| p.extension().is_some_and(|e| e == "parquet")).collect();
+    let finished = |p: &Path| parts.iter().any(|part| stem(part) == stem(p));
+    let whole =
+        |p: &Path| fs::read_to_string(p).unwrap_or_default().lines().any(|l| l.starts_with("{\"read\":"));
+    (parts.len() + list("journal").filter(|p| !finished(p) && whole(p)).count()) as u64
+}
+
 /// The rows in the store are those that the command prints, with names; a second call reads nothing; a file
 /// that is added or changed is the only one read.
 #[test]
 fn rows_are_those_of_the_files_and_only_missing_files_are_read() {
     let dir = folder("rows");
     captures(&dir, 12);
-    let count = dir.join("count");
     let run = |out: &str| {
-        let _ = fs::remove_file(&count);
-        let out = command(&dir, &["captures", "--out", out]).env("SLOWSTART_COUNT_RUNS", &count).output();
-        let out = out.expect("it runs");
+        let out = replay(&dir, &["captures", "--out", out]);
         assert!(out.status.success(), "{}", text(&out.stderr));
-        (fs::read(&count).map_or(0, |c| c.len()), text(&out.stdout))
+        (read(&out.stderr), text(&out.stdout))
     };
     let (read, report) = run("store");
     assert_eq!(read, 12);
@@ -131,8 +147,8 @@ fn rows_are_those_of_the_files_and_only_missing_files_are_read() {
     assert!(read == 1 && report.starts_with("13 transfers of "), "{read} {report}");
 }
 
-/// Killed again and again, and with two processes at a time, it has the same bytes in the end; each kill
-/// loses at most the files that the two threads were reading.
+/// Killed again and again, and with two processes at a time, it has the same bytes in the end; no file that
+/// was recorded is read again.
 #[test]
 fn killed_again_and_again_it_gives_the_same_bytes() {
     let dir = folder("kill");
@@ -140,34 +156,38 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     captures(&dir, files);
     let whole = replay(&dir, &["captures", "--out", "whole"]);
     assert!(whole.status.success(), "{}", text(&whole.stderr));
-    let count = dir.join("count");
     let start = || {
         command(&dir, &["captures", "--out", "killed"])
-            .env("SLOWSTART_COUNT_RUNS", &count)
             .env("RAYON_NUM_THREADS", "2")
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("it runs")
     };
+    let recorded = || recorded(&dir.join("killed"));
     let mut kills = 0;
     for n in 0..200_u64 {
         let mut child = start();
-        std::thread::sleep(Duration::from_millis(5 + n * 7919 % 60));
+        // After so many more files are recorded, however fast the machine is, and a moment.
+        let before = recorded();
+        while recorded() < before + n % 4 && child.try_wait().expect("a child").is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_micros(n * 7919 % 5000));
         let ended = child.try_wait().expect("a child").is_some();
         child.kill().expect("a child");
         child.wait().expect("a child");
-        if ended {
+        assert!(recorded() >= before, "{} files are recorded, {before} before a kill", recorded());
+        if ended || recorded() + 10 > files {
             break;
         }
         kills += 1;
     }
-    let mut both = [start(), start()];
-    for child in &mut both {
-        assert!(child.wait().expect("a child").success());
-    }
-    let begun = fs::read(&count).expect("counted").len() as u64;
-    assert!(begun <= files + 2 * kills, "{begun} files were begun after {kills} kills");
+    let before = recorded();
+    let both = [start(), start()].map(|c| c.wait_with_output().expect("a child"));
+    assert!(both.iter().all(|c| c.status.success()));
+    let read: u64 = both.iter().map(|c| read(&c.stderr)).sum();
+    assert_eq!((before + read, recorded()), (files, files), "a file is read twice");
     let (whole, killed) = (contents(&dir.join("whole")), contents(&dir.join("killed")));
     assert!(whole.keys().eq(killed.keys()), "{:?} {:?}", whole.keys(), killed.keys());
     let differ: Vec<_> = whole.iter().filter(|(name, bytes)| killed[*name] != **bytes).map(|w| w.0).collect();

@@ -35,6 +35,36 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
+/// Runs of a chunk of a small sweep.
+const CHUNK: u64 = 8;
+
+/// The runs that a store of one sweep has recorded, in finished parts and in journals.
+fn recorded(store: &Path, runs: u64) -> u64 {
+    let names = |sub: &str| -> Vec<PathBuf> {
+        fs::read_dir(store.join(sub)).into_iter().flatten().flatten().map(|e| e.path()).collect()
+    };
+    let of = |all: &[PathBuf], end: &str| -> Option<PathBuf> {
+        all.iter().find(|p| p.to_string_lossy().ends_with(end)).cloned()
+    };
+    // A finished chunk has its part before its journal is removed.
+    let (journals, parts) = (names("journal"), names("parts"));
+    (0..runs.div_ceil(CHUNK))
+        .map(|c| match of(&parts, &format!("-{c:05}.parquet")) {
+            Some(_) => CHUNK.min(runs - c * CHUNK),
+            None => of(&journals, &format!("-{c:05}.jsonl")).map_or(0, |p| {
+                fs::read(p).unwrap_or_default().iter().filter(|b| **b == b'\n').count() as u64
+            }),
+        })
+        .sum()
+}
+
+/// The runs that a call computed, as it says.
+fn computed(stderr: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(stderr);
+    let before = text.split_once(" runs computed in ").expect("it says so").0;
+    before.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number")
+}
+
 /// A random number below `n`, from a seed that moves on.
 fn random(seed: &mut u64, n: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -42,7 +72,7 @@ fn random(seed: &mut u64, n: u64) -> u64 {
 }
 
 /// A sweep that is killed with SIGKILL again and again ends with the same bytes as one that is not, and loses
-/// no more than the runs that were being computed. `SLOWSTART_LONG=1`: 2,000 runs, 100 kills.
+/// nothing that was recorded. `SLOWSTART_LONG=1`: 2,000 runs, 100 kills.
 #[test]
 fn killed_again_and_again_it_gives_the_same_bytes() {
     let long = std::env::var_os("SLOWSTART_LONG").is_some();
@@ -52,21 +82,18 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     let file = study(&dir, rates, "size = [\"1MB\"]");
     let (whole, killed) = (dir.join("whole"), dir.join("killed"));
     succeeds(&["sweep", text(&file), "--out", text(&whole)]);
-    let count = dir.join("count");
     let args = ["-j", "2", "sweep", text(&file), "--out", text(&killed)];
-    let start = || -> Child {
-        let mut c = command(&args);
-        c.env("SLOWSTART_COUNT_RUNS", &count).stderr(Stdio::null()).spawn().expect("it runs")
-    };
-    let begun = || fs::metadata(&count).map_or(0, |m| m.len());
+    let start = || -> Child { command(&args).stderr(Stdio::null()).spawn().expect("it runs") };
+    let recorded = || recorded(&killed, runs);
     let mut seed = 7;
     let mut done = 0;
     for _ in 0..kills {
         let mut child = start();
-        // The kills are spread over the runs, however fast the machine is: after so many more have begun, and
+        // The kills are spread over the runs, however fast the machine is: after so many more are recorded, and
         // a moment.
-        let until = begun() + random(&mut seed, 2 * runs * 4 / 5 / kills);
-        while begun() < until && child.try_wait().expect("a child").is_none() {
+        let before = recorded();
+        let until = before + random(&mut seed, 2 * runs * 4 / 5 / kills);
+        while recorded() < until && child.try_wait().expect("a child").is_none() {
             std::thread::sleep(Duration::from_micros(100));
         }
         std::thread::sleep(Duration::from_micros(random(&mut seed, 5000)));
@@ -74,12 +101,17 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
         child.kill().expect("SIGKILL");
         child.wait().expect("a child");
         done += u64::from(!finished);
+        assert!(recorded() >= before, "{} runs are recorded, {before} before a kill", recorded());
     }
-    assert!(start().wait().expect("a child").success());
-    let begun = begun();
-    println!("{runs} runs, {done} kills of a running sweep, {} runs computed twice", begun - runs);
-    assert!(done > 0, "no kill met a running sweep");
-    assert!((runs..=runs + 2 * done).contains(&begun), "{begun} runs begun for {runs}");
+    let before = recorded();
+    let last = command(&args).output().expect("it runs");
+    println!("{runs} runs, {done} kills of a running sweep, {before} runs recorded after them");
+    assert!(last.status.success() && done > 0, "no kill met a running sweep");
+    assert_eq!(
+        (before + computed(&last.stderr), recorded()),
+        (runs, runs),
+        "what is recorded is not computed again"
+    );
     assert_eq!(contents(&whole), contents(&killed));
 }
 
@@ -87,19 +119,14 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
 fn an_extended_axis_computes_the_new_cells_only() {
     let dir = folder("sweep-extend");
     let out = dir.join("store");
-    let count = dir.join("count");
-    let begun = |rtts: &str| {
+    let extended = |rtts: &str| {
         let file = study(&dir, 3, &format!("rtt = \"{rtts}\""));
-        let ran = command(&["sweep", text(&file), "--out", text(&out)])
-            .env("SLOWSTART_COUNT_RUNS", &count)
-            .output();
-        assert!(ran.expect("it runs").status.success());
-        let n = fs::metadata(&count).expect("a count").len();
-        let _ = fs::remove_file(&count);
-        n
+        let ran = command(&["sweep", text(&file), "--out", text(&out)]).output().expect("it runs");
+        assert!(ran.status.success());
+        computed(&ran.stderr)
     };
-    assert_eq!(begun("20,40ms"), 12);
-    assert_eq!(begun("20,40,60ms"), 6);
+    assert_eq!(extended("20,40ms"), 12);
+    assert_eq!(extended("20,40,60ms"), 6);
     let grouped = succeeds(&["sweep", "query", text(&out), "--group", "rtt,startup", "--csv"]);
     // Three round-trip times and two startups, three rates in each: no run counts twice.
     let counts: Vec<&str> = grouped.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
@@ -138,14 +165,13 @@ fn two_processes_and_shards_share_a_store() {
     let file = study(&dir, 40, "");
     let (whole, shared, sharded) = (dir.join("whole"), dir.join("shared"), dir.join("sharded"));
     succeeds(&["sweep", text(&file), "--out", text(&whole)]);
-    let count = dir.join("count");
     let start = || {
         let mut c = command(&["-j", "1", "sweep", text(&file), "--out", text(&shared)]);
-        c.env("SLOWSTART_COUNT_RUNS", &count).spawn().expect("it runs")
+        c.stderr(Stdio::piped()).spawn().expect("it runs")
     };
-    let (mut a, mut b) = (start(), start());
-    assert!(a.wait().expect("a child").success() && b.wait().expect("a child").success());
-    assert_eq!(fs::metadata(&count).expect("a count").len(), 80, "each run once");
+    let both = [start(), start()].map(|c| c.wait_with_output().expect("a child"));
+    assert!(both.iter().all(|c| c.status.success()));
+    assert_eq!(both.iter().map(|c| computed(&c.stderr)).sum::<u64>(), 80, "each run once");
     assert_eq!(contents(&whole), contents(&shared));
     for k in 1..=3 {
         succeeds(&["sweep", text(&file), "--out", text(&sharded), "--shard", &format!("{k}/3")]);
@@ -279,15 +305,19 @@ fn drawn_points_and_parameters_of_one_startup() {
 #[test]
 fn twenty_million_runs_are_counted_and_a_shard_begins() {
     let dir = folder("sweep-large");
-    let (out, count) = (dir.join("store"), dir.join("count"));
+    let out = dir.join("store");
     let file = study(&dir, 100_000, "rtt = \"20..40ms/100\"");
     assert_eq!(succeeds(&["sweep", text(&file), "--count"]), "20000000 runs in 4883 chunks\n");
     let mut shard = command(&["-j", "1", "sweep", text(&file), "--out", text(&out), "--shard", "5/4883"])
-        .env("SLOWSTART_COUNT_RUNS", &count)
         .stderr(Stdio::null())
         .spawn()
         .expect("it runs");
-    while fs::metadata(&count).map_or(0, |m| m.len()) < 3 && shard.try_wait().expect("a child").is_none() {
+    let lines = || {
+        let journals = fs::read_dir(out.join("journal")).into_iter().flatten().flatten();
+        let text = journals.map(|e| fs::read(e.path()).unwrap_or_default());
+        text.map(|t| t.iter().filter(|b| **b == b'\n').count()).sum::<usize>()
+    };
+    while lines() < 2 && shard.try_wait().expect("a child").is_none() {
         std::thread::sleep(Duration::from_millis(5));
     }
     shard.kill().expect("SIGKILL");

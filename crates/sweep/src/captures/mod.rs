@@ -15,7 +15,7 @@ pub use self::journal::lines_of;
 use self::journal::{Claim, Journal, ROW_GROUP, claim, is_done};
 use crate::part::PartFile;
 use crate::plan::{hex, results_version};
-use crate::run::{LOOK_AGAIN, count_run, on_threads};
+use crate::run::{LOOK_AGAIN, on_threads};
 use crate::store::{Holds, Store, StoreError, named};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -225,7 +225,6 @@ impl Captures {
             if !each(0, false) {
                 return Ok(true);
             }
-            count_run();
             journal.read(&self.files[file].path, key, options)?;
             each(1, true);
         }
