@@ -101,7 +101,7 @@ fi
 [[ $tier == test ]] || { echo "usage: ci/test.sh [check|test]" >&2; exit 2; }
 
 # crates/linux needs a C compiler for BPF and two libraries; everything else needs Rust and a linker.
-features=slowstart-research/sweep,slowstart-cli/quic,slowstart-cli/sweep,slowstart-quic/sim,slowstart-quic/s2n,slowstart-quic/sockets
+features=slowstart-research/sweep,slowstart-cli/quic,slowstart-cli/sweep
 if install_missing clang:clang pkg-config:pkg-config ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev; then
   packages=(--workspace)
   features+=,slowstart-cli/kernel,slowstart-research/kernel

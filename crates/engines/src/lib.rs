@@ -49,8 +49,8 @@ macro_rules! quic {
     ($which:ident) => {
         built!(
             "quic",
-            |settings| Ok(Box::new(slowstart_quic::sim::Quic::new(
-                slowstart_quic::sim::Which::$which,
+            |settings| Ok(Box::new(slowstart_quic_sim::Quic::new(
+                slowstart_quic_sim::Which::$which,
                 settings
             )?)),
             "built without QUIC; build with `cargo build --release -p slowstart-cli --features quic`"

@@ -19,9 +19,12 @@ impl Handle {
     }
 }
 
-/// The host of a controller: the controller's alone, or shared with the program.
+/// The host of a connection as an adapter has it: alone, or shared with the program.
 #[derive(Debug)]
-pub(crate) enum Owner {
+pub struct Owner(Kind);
+
+#[derive(Debug)]
+enum Kind {
     /// No call takes a lock.
     Alone(Box<Host<AnyController>>),
     /// `moved`: the next event is the first of a new path.
@@ -29,11 +32,11 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// An event.
-    pub(crate) fn with<T>(&mut self, event: impl FnOnce(&mut Host<AnyController>) -> T) -> T {
-        match self {
-            Self::Alone(host) => event(host),
-            Self::Shared { handle, moved } => {
+    /// Tells the host of an event.
+    pub fn with<T>(&mut self, event: impl FnOnce(&mut Host<AnyController>) -> T) -> T {
+        match &mut self.0 {
+            Kind::Alone(host) => event(host),
+            Kind::Shared { handle, moved } => {
                 let mut host = handle.lock();
                 if std::mem::take(moved) {
                     host.on_new_path();
@@ -43,34 +46,32 @@ impl Owner {
         }
     }
 
-    /// A question.
-    pub(crate) fn read<T>(&self, question: impl FnOnce(&Host<AnyController>) -> T) -> T {
-        match self {
-            Self::Alone(host) => question(host),
-            Self::Shared { handle, .. } => question(&handle.lock()),
+    /// Asks the host.
+    pub fn read<T>(&self, question: impl FnOnce(&Host<AnyController>) -> T) -> T {
+        match &self.0 {
+            Kind::Alone(host) => question(host),
+            Kind::Shared { handle, .. } => question(&handle.lock()),
         }
     }
 
-    /// A copy of the host, which the program does not see.
-    #[cfg(feature = "s2n")]
-    pub(crate) fn apart(&self) -> Self {
-        Self::Alone(Box::new(self.read(Clone::clone)))
+    /// Returns a copy of the host, which the program does not see.
+    pub fn apart(&self) -> Self {
+        Self(Kind::Alone(Box::new(self.read(Clone::clone))))
     }
 
-    /// The host of a copy of the controller. quinn and noq copy a controller for the path to a peer whose
+    /// Returns the host of a copy of the controller. quinn and noq copy a controller for the path to a peer whose
     /// port alone has changed, and for a program that asks for a connection's congestion state. A host that
     /// is shared goes to the new path with its first event, so that the program goes on to see the
     /// connection; a copy to look at has none.
-    #[cfg(any(feature = "noq", feature = "quinn"))]
-    pub(crate) fn for_new_path(&self) -> Self {
-        match self {
-            Self::Alone(host) => {
+    pub fn for_new_path(&self) -> Self {
+        Self(match &self.0 {
+            Kind::Alone(host) => {
                 let mut host = host.clone();
                 host.on_new_path();
-                Self::Alone(host)
+                Kind::Alone(host)
             }
-            Self::Shared { handle, .. } => Self::Shared { handle: handle.clone(), moved: true },
-        }
+            Kind::Shared { handle, .. } => Kind::Shared { handle: handle.clone(), moved: true },
+        })
     }
 }
 
@@ -98,8 +99,7 @@ impl fmt::Display for Unsuited {
 
 impl std::error::Error for Unsuited {}
 
-/// Makes a controller for each connection of an endpoint. It is the factory of congestion controllers of
-/// every stack that a feature of this crate enables.
+/// Makes a host for each connection of an endpoint. The adapter of a stack makes its controllers of these.
 #[derive(Debug)]
 pub struct Factory {
     algorithm: Algorithm,
@@ -176,34 +176,32 @@ impl Factory {
 
     /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a
     /// stack with a pacer that no controller can set.
-    #[cfg(any(feature = "noq", feature = "quinn"))]
-    pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Owner, Clock) {
+    pub fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Owner, Clock) {
         let clock = Clock(self.origin.unwrap_or(now));
         (self.make_at(clock.at(now), mtu, paces), clock)
     }
 
-    /// The same for a stack with a clock of its own.
-    pub(crate) fn make_at(&self, now: Instant, mtu: u16, paces: bool) -> Owner {
+    /// [`Self::make`] for a stack with a clock of its own.
+    pub fn make_at(&self, now: Instant, mtu: u16, paces: bool) -> Owner {
         let mss = Bytes(u64::from(mtu));
         let control = self.algorithm.controller(&self.avoidance, mss * INITIAL_PACKETS, self.seed);
         let mut host = Host::new(control, now, mss);
         host.remembered = self.remembered;
         host.paces = paces;
-        let Some(newest) = &self.watched else { return Owner::Alone(Box::new(host)) };
+        let Some(newest) = &self.watched else { return Owner(Kind::Alone(Box::new(host))) };
         let handle = Handle(Arc::new(Mutex::new(host)));
         *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
-        Owner::Shared { handle, moved: false }
+        Owner(Kind::Shared { handle, moved: false })
     }
 }
 
 /// Converts the times of a stack to those of a host, which count from this moment.
-#[cfg(any(feature = "noq", feature = "quinn"))]
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Clock(pub(crate) std::time::Instant);
+pub struct Clock(std::time::Instant);
 
-#[cfg(any(feature = "noq", feature = "quinn"))]
 impl Clock {
-    pub(crate) fn at(self, t: std::time::Instant) -> Instant {
+    /// Returns the time of the host.
+    pub fn at(self, t: std::time::Instant) -> Instant {
         let since = t.saturating_duration_since(self.0);
         Instant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }

@@ -61,7 +61,7 @@ const OTHERS: [&str; 20] = [
     "cargo run --release -p slowstart-league ",
     "cargo run --release -p slowstart-replay ",
     "make ",
-    "cargo run --release -p slowstart-quic ",
+    "cargo run --release -p slowstart-quic-sim ",
     "git clone ",
     "pip install ",
     "sudo apt-get ",

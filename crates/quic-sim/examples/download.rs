@@ -1,7 +1,7 @@
 //! One download over 50 Mbit/s and 50 ms at virtual time, for measuring what it costs:
 //! `download noq,crypto=null`.
 
-use slowstart_quic::sim::Knobs;
+use slowstart_quic_sim::Knobs;
 use slowstart_sim::engine::Sampling;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};

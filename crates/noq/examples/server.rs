@@ -7,6 +7,7 @@
 
 use noq::rustls::pki_types::PrivateKeyDer;
 use noq::{Endpoint, ServerConfig, TransportConfig, VarInt};
+use slowstart_noq::Noq;
 use slowstart_quic::factory::Factory;
 use std::error::Error;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let factory = Arc::new(Factory::named(&startup).ok_or("--startup: not in the registry")?.watched());
     let mut transport = TransportConfig::default();
     transport
-        .congestion_controller_factory(factory.clone())
+        .congestion_controller_factory(Arc::new(Noq::new(factory.clone())))
         .mtu_discovery_config(None)
         .send_window(1 << 30)
         .stream_receive_window(VarInt::from_u32(1 << 30));

@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
 use serde_json::Value;
-use slowstart_quic::sim::{Knobs, NOT_CARRIED, Which};
+use slowstart_quic_sim::{Knobs, NOT_CARRIED, Which};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::record::Row;
 use slowstart_study::run::Job;

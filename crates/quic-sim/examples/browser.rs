@@ -7,7 +7,7 @@
 use slowstart::control::Exited;
 use slowstart::units::Span;
 use slowstart_league::browser::{self, Connection};
-use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
+use slowstart_quic_sim::{Knobs, Quic, Session, Which, Write};
 use slowstart_study::engines::{Engine as _, EngineError};
 use slowstart_study::run::{Job, in_order};
 use slowstart_study::scenario::StudyText;

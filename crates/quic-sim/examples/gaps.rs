@@ -7,7 +7,7 @@
 //!     cargo run --release -p slowstart-quic --features sim --example gaps docs/evidence/gaps.svg
 
 use maud::{Markup, html};
-use slowstart_quic::sim::{Knobs, Quic, Which};
+use slowstart_quic_sim::{Knobs, Quic, Which};
 use slowstart_report::chart::{Axis, Chart, Dot, Key, Point};
 use slowstart_study::engines::{Engine as _, Watched};
 use slowstart_study::run::{Job, in_order};

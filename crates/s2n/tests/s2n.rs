@@ -12,7 +12,7 @@ use s2n_quic_core::time::{Clock, NoopClock, Timestamp};
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::{PathMemory, Sent};
 use slowstart_quic::factory::{Factory, Handle};
-use slowstart_quic::s2n::{Control, S2n};
+use slowstart_s2n::{Control, S2n};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! `sockets SLOWSTART [RUNS]`, where SLOWSTART is the command built with the feature kernel.
 
 use serde_json::Value;
-use slowstart_quic::sim::{Knobs, Which};
+use slowstart_quic_sim::{Knobs, Which};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};

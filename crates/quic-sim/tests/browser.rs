@@ -2,7 +2,7 @@
 
 use slowstart::units::Span;
 use slowstart_league::browser;
-use slowstart_quic::sim::{Knobs, Quic, Session, Which, Write};
+use slowstart_quic_sim::{Knobs, Quic, Session, Which, Write};
 use slowstart_study::engines::Engine as _;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Study, StudyText};

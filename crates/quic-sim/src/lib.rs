@@ -8,13 +8,13 @@
 
 use self::log::Logs;
 use self::script::Script;
-use crate::factory::{Factory, Handle, Unsuited};
-use crate::host::Host;
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
 use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Gain, Instant, Span};
+use slowstart_quic::factory::{Factory, Handle, Unsuited};
+use slowstart_quic::host::Host;
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::path::queue::Departure;
 use slowstart_sim::path::{Cause, Direction, Ecn, Held, Kind, PacketInfo, Path};

@@ -1,8 +1,8 @@
 //! The QUIC stacks as engines of studies.
 
 use super::{Knobs, NOT_CARRIED, QuicError, Which};
-use crate::factory::Factory;
 use slowstart::registry;
+use slowstart_quic::factory::Factory;
 use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::{Contender, Study};

@@ -1,20 +1,17 @@
-//! Two ends of `noq-proto`.
+//! Two ends of `quinn-proto`.
 
 use super::log::Logs;
-use super::null::NoEncryption;
 use super::{CLIENT, Knobs, QuicError, SERVER, Stack, address, certificate, end_seed, stack};
-use crate::factory::Factory;
 use bytes::{Bytes as Buffer, BytesMut};
-use noq_proto::crypto::{self, rustls::QuicClientConfig};
-use noq_proto::{
+use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
-    Endpoint, EndpointConfig, Event, FourTuple, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
+    Endpoint, EndpointConfig, Event, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
     TransportConfig, VarInt,
 };
+use slowstart_quic::factory::Factory;
 use slowstart_sim::path::Ecn;
 use slowstart_sim::tcp::ranges::Ranges;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
@@ -25,7 +22,7 @@ struct End {
 }
 
 /// The ends.
-pub(super) struct Noq {
+pub(super) struct Quinn {
     ends: [End; 2],
     /// Where the server sees the client.
     client: SocketAddr,
@@ -34,18 +31,15 @@ pub(super) struct Noq {
 fn end(i: usize, seed: u64, server: Option<ServerConfig>, knobs: &Knobs) -> End {
     let mut config = EndpointConfig::default();
     config.rng_seed(Some(end_seed(i, seed)));
-    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), knobs.discovers_mtu);
+    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), knobs.discovers_mtu, None);
     End { endpoint, connection: None, stream: None }
 }
 
 /// Segmentation offload is off. By default, so is MTU discovery, and flow control has no effect.
-fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>, logs: Option<&Logs>) -> Arc<TransportConfig> {
+fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    if let Some(logs) = logs {
-        config.qlog_factory(Arc::new(logs.clone()));
-    }
     if let Some(factory) = factory {
-        config.congestion_controller_factory(factory);
+        config.congestion_controller_factory(Arc::new(slowstart_quinn::Quinn::new(factory)));
     }
     config
         .mtu_discovery_config(knobs.discovers_mtu.then(MtuDiscoveryConfig::default))
@@ -63,45 +57,33 @@ fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>, logs: Option<&Logs>) 
     Arc::new(config)
 }
 
-impl Noq {
+impl Quinn {
     fn connection(&mut self, i: usize) -> Option<&mut Connection> {
         self.ends[i].connection.as_mut().map(|(_, c)| c)
     }
 }
 
-impl Stack for Noq {
-    const NAME: &'static str = "noq-proto 1.4.0";
-    const CAVEAT: Option<&'static str> = None;
+impl Stack for Quinn {
+    const NAME: &'static str = "quinn-proto 0.11.19";
+    const CAVEAT: Option<&'static str> = Some(
+        "quinn tells no packet numbers and paces at 1.25 windows a round trip whatever the startup asks (docs/reference/quic.md)",
+    );
 
     fn new(
         knobs: &Knobs,
         factory: Arc<Factory>,
         origin: StdInstant,
         seed: u64,
-        logs: Option<Logs>,
+        _: Option<Logs>,
     ) -> Result<Self, QuicError> {
         let (cert, key) = certificate()?;
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], key.clone_key()).map_err(stack)?;
-        if !knobs.encrypts {
-            server.crypto = Arc::new(NoEncryption(server.crypto));
-        }
-        server.transport_config(transport(knobs, Some(factory), logs.as_ref()));
+        server.transport_config(transport(knobs, Some(factory)));
         let mut roots = rustls::RootCertStore::empty();
         roots.add(cert.clone()).map_err(stack)?;
-        let mut client = if knobs.encrypts {
-            ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?
-        } else {
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let tls = rustls::ClientConfig::builder_with_provider(provider)
-                .with_protocol_versions(&[&rustls::version::TLS13])
-                .map_err(stack)?
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-            let quic = QuicClientConfig::try_from(tls).map_err(stack)?;
-            ClientConfig::new(Arc::new(NoEncryption(Arc::new(quic) as Arc<dyn crypto::ClientConfig>)))
-        };
-        client.transport_config(transport(knobs, None, logs.as_ref()));
+        let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
+        client.transport_config(transport(knobs, None));
         let mut ends = [end(CLIENT, seed, None, knobs), end(SERVER, seed, Some(server), knobs)];
         let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
         ends[CLIENT].connection = Some(connecting.map_err(stack)?);
@@ -113,7 +95,7 @@ impl Stack for Noq {
         let from = if i == SERVER { self.client } else { address(SERVER) };
         let end = &mut self.ends[i];
         let mut answer = Vec::new();
-        match end.endpoint.handle(now, FourTuple::new(from, None), ecn, datagram, &mut answer) {
+        match end.endpoint.handle(now, from, None, ecn, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -163,7 +145,7 @@ impl Stack for Noq {
         let end = &mut self.ends[SERVER];
         let (Some((_, connection)), Some(stream)) = (&mut end.connection, end.stream) else { return 0 };
         let mut chunks = [Buffer::from_static(data)];
-        connection.send_stream(stream).write_chunks(&mut chunks.as_mut_slice()).unwrap_or(0)
+        connection.send_stream(stream).write_chunks(&mut chunks).map_or(0, |written| written.bytes)
     }
 
     fn read(&mut self, mut pieces: Option<&mut Ranges>) -> u64 {
@@ -194,7 +176,7 @@ impl Stack for Noq {
     }
 
     fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<(usize, Ecn)> {
-        let transmit = self.connection(i)?.poll_transmit(now, NonZeroUsize::MIN, buffer)?;
+        let transmit = self.connection(i)?.poll_transmit(now, 1, buffer)?;
         Some((transmit.size, transmit.ecn.map_or(Ecn::NotEct, |e| Ecn::from_bits(e as u8))))
     }
 }

@@ -2,9 +2,9 @@
 
 use super::limit::shares;
 use super::{HEADERS, Observed};
-use crate::host::{Host, INITIAL_PACKETS};
 use slowstart::registry::AnyController;
 use slowstart::units::{Instant, Span};
+use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use slowstart_sim::path::Path;
 use slowstart_study::measured::{Measured, MeasuredExit, PacketSize};
 use slowstart_study::record::{Cost, LostBy, Marks};

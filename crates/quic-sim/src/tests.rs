@@ -2,7 +2,7 @@
 
 use super::which::prepared;
 use super::*;
-use crate::host::{Counters, Limited};
+use slowstart_quic::host::{Counters, Limited};
 use slowstart_study::run::Job;
 use slowstart_study::scenario::StudyText;
 
@@ -142,14 +142,16 @@ fn a_connection_whose_port_changes_keeps_its_window() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "only differences count")]
 fn a_copy_to_look_at_changes_nothing() {
-    use noq_proto::congestion::ControllerFactory as Noq;
-    use quinn_proto::congestion::ControllerFactory as Quinn;
+    use noq_proto::congestion::ControllerFactory as _;
+    use quinn_proto::congestion::ControllerFactory as _;
+    let quinn = |f: &Arc<Factory>, now| Arc::new(slowstart_quinn::Quinn::new(f.clone())).build(now, 1200);
+    let noq = |f: &Arc<Factory>, now| Arc::new(slowstart_noq::Noq::new(f.clone())).build(now, 1200);
     let now = StdInstant::now();
     let watched = || Arc::new(Factory::named("search").unwrap().watched());
     let inflight = |factory: &Factory| factory.newest().unwrap().lock().inflight().0;
 
     let factory = watched();
-    let mut first = Quinn::build(factory.clone(), now, 1200);
+    let mut first = quinn(&factory, now);
     first.on_sent(now, 1200, 0);
     let mut copy = first.clone_box();
     assert_eq!((inflight(&factory), copy.window()), (1200, first.window()));
@@ -158,7 +160,7 @@ fn a_copy_to_look_at_changes_nothing() {
     assert_eq!(inflight(&factory), 2000);
 
     let factory = watched();
-    let mut first = Noq::build(factory.clone(), now, 1200);
+    let mut first = noq(&factory, now);
     first.on_packet_sent(now, 1200, 0);
     let mut copy = first.clone_box();
     assert_eq!((inflight(&factory), copy.window()), (1200, first.window()));
@@ -167,7 +169,7 @@ fn a_copy_to_look_at_changes_nothing() {
     assert_eq!(inflight(&factory), 2000);
 
     let alone = Arc::new(Factory::named("search").unwrap());
-    let (mut a, mut b) = (Quinn::build(alone.clone(), now, 1200), Noq::build(alone.clone(), now, 1200));
+    let (mut a, mut b) = (quinn(&alone, now), noq(&alone, now));
     assert!(alone.newest().is_none());
     let copies = (a.clone_box(), b.clone_box());
     a.on_mtu_update(1400);

@@ -1,6 +1,6 @@
 //! Whole downloads over QUIC at virtual time.
 
-use slowstart_quic::sim::{self, Knobs, Quic, Which};
+use slowstart_quic_sim::{self as sim, Knobs, Quic, Which};
 use slowstart_sim::engine::Sampling;
 use slowstart_study::engines::Engine as _;
 use slowstart_study::record::Row;

@@ -1,7 +1,7 @@
 //! Settings of a stack in a simulation, as `key=value` after its name: `noq,crypto=null,ecn=on`.
 
 use super::{QuicError, Which};
-use crate::host::Limited;
+use slowstart_quic::host::Limited;
 use std::fmt::Write as _;
 
 /// Settings of both ends. The default lets congestion control decide: packets of 1200 bytes, and flow control

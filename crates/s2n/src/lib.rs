@@ -6,8 +6,6 @@
 //! an ACK frame the newest packet, the sum of bytes, and how many marked packets the peer has counted since
 //! the one before. It has no timer for a controller. Its times are whole microseconds.
 
-use crate::factory::{Factory, Owner};
-use crate::host::Host;
 use s2n_quic_core::event::api::SocketAddress;
 use s2n_quic_core::event::builder::SlowStartExitCause;
 use s2n_quic_core::random;
@@ -17,6 +15,8 @@ use s2n_quic_core::time::Timestamp;
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{PathMemory, Sent, Signal};
+use slowstart_quic::factory::{Factory, Owner};
+use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl S2n {
     }
 
     /// Asks `recall` for what an earlier connection to each peer left, for example
-    /// [`Peers::take`](crate::peers::Peers::take).
+    /// [`Peers::take`](slowstart_quic::peers::Peers::take).
     #[must_use]
     pub fn recalling(mut self, recall: impl FnMut(IpAddr) -> Option<PathMemory> + Send + 'static) -> Self {
         self.recall = Some(Box::new(recall));
@@ -76,7 +76,7 @@ impl Endpoint for S2n {
 }
 
 /// The largest burst that the pacer lets go at once, in packets: the initial window (RFC 9002 §7.7).
-const BURST: u64 = crate::host::INITIAL_PACKETS;
+const BURST: u64 = INITIAL_PACKETS;
 
 /// The congestion controller of one connection of s2n-quic.
 #[derive(Debug)]

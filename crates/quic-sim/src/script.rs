@@ -1,8 +1,8 @@
 //! An application that writes a little at a time.
 
-use crate::host::Counters;
 use slowstart::control::Exited;
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_quic::host::Counters;
 use std::collections::VecDeque;
 
 /// A connection without traffic for so long is closed: neqo's default idle timeout.

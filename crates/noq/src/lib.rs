@@ -2,35 +2,46 @@
 //!
 //! noq supplies packet numbers, losses, spurious losses, and whether the window limits the sender, and its
 //! pacer follows the rate that a controller reports. It has no timer for a controller, so
-//! [`Host::on_timer`](crate::host::Host::on_timer) runs with the next event unless the program calls it (see
+//! [`Host::on_timer`](slowstart_quic::host::Host::on_timer) runs with the next event unless the program calls it (see
 //! [`Factory::newest`]).
 
-use crate::factory::{Clock, Factory, Owner};
-use crate::host::Host;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;
 use slowstart::units::Bytes;
 use slowstart::view::Signal;
+use slowstart_quic::factory::{Clock, Factory, Owner};
+use slowstart_quic::host::Host;
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
-impl ControllerFactory for Factory {
+/// The factory of controllers of an endpoint: what `congestion_controller_factory` takes.
+#[derive(Clone, Debug)]
+pub struct Noq(Arc<Factory>);
+
+impl Noq {
+    /// An endpoint whose controllers `factory` makes.
+    pub fn new(factory: Arc<Factory>) -> Self {
+        Self(factory)
+    }
+}
+
+impl ControllerFactory for Noq {
     fn build(self: Arc<Self>, now: StdInstant, mtu: u16) -> Box<dyn Controller> {
-        let (host, clock) = self.make(now, mtu, true);
-        Box::new(Noq { host, clock })
+        let (host, clock) = self.0.make(now, mtu, true);
+        Box::new(Control { host, clock })
     }
 }
 
 /// A connection's controller.
 #[derive(Debug)]
-struct Noq {
+struct Control {
     host: Owner,
     clock: Clock,
 }
 
-impl Controller for Noq {
+impl Controller for Control {
     fn on_packet_sent(&mut self, now: StdInstant, bytes: u16, pn: u64) {
         self.host.with(|h| h.on_packet_sent(self.clock.at(now), Bytes(bytes.into()), pn));
     }

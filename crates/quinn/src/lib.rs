@@ -6,31 +6,42 @@
 //! [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false: a startup that paces a jump
 //! is standard slow start here.
 
-use crate::factory::{Clock, Factory, Owner};
-use crate::host::Host;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;
 use slowstart::units::Bytes;
+use slowstart_quic::factory::{Clock, Factory, Owner};
+use slowstart_quic::host::Host;
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
-impl ControllerFactory for Factory {
+/// The factory of controllers of an endpoint: what `congestion_controller_factory` takes.
+#[derive(Clone, Debug)]
+pub struct Quinn(Arc<Factory>);
+
+impl Quinn {
+    /// An endpoint whose controllers `factory` makes.
+    pub fn new(factory: Arc<Factory>) -> Self {
+        Self(factory)
+    }
+}
+
+impl ControllerFactory for Quinn {
     fn build(self: Arc<Self>, now: StdInstant, mtu: u16) -> Box<dyn Controller> {
-        let (host, clock) = self.make(now, mtu, false);
-        Box::new(Quinn { host, clock })
+        let (host, clock) = self.0.make(now, mtu, false);
+        Box::new(Control { host, clock })
     }
 }
 
 /// A connection's controller.
 #[derive(Debug)]
-struct Quinn {
+struct Control {
     host: Owner,
     clock: Clock,
 }
 
-impl Controller for Quinn {
+impl Controller for Control {
     fn on_sent(&mut self, now: StdInstant, bytes: u64, last_packet_number: u64) {
         self.host.with(|h| h.on_packet_sent(self.clock.at(now), Bytes(bytes), last_packet_number));
     }
