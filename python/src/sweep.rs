@@ -198,7 +198,7 @@ pub(crate) fn winners(
     Table::plain(&columns, places.iter().map(place))
 }
 
-/// The same as a page with a heat map, as HTML.
+/// Which startup is first at each place, as a page with a heat map, in HTML.
 #[pyfunction]
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn heatmap(

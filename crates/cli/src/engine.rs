@@ -38,7 +38,7 @@ pub(crate) fn interrupt_of_all<'a>(
     if engines.any(Engine::is_real_clock) { Interrupt::record() } else { Interrupt::record_first() }
 }
 
-/// The same for one engine.
+/// Records signals while this engine runs, as [`interrupt_of_all`] does.
 pub(crate) fn interrupt_of(engine: &dyn Engine) -> io::Result<Interrupt> {
     interrupt_of_all(std::iter::once(engine))
 }

@@ -48,7 +48,7 @@ impl Interrupt {
         Ok(Self { signal, stopped: Arc::default() })
     }
 
-    /// Does the same for the first signal; the second ends this process at once, as does [`GRACE`].
+    /// Records the first signal; the second ends this process at once, as does [`GRACE`].
     pub(crate) fn record_first() -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         for n in signals() {

@@ -8,7 +8,7 @@ use slowstart_study::scenario::{Key, KeyKind, StudyText};
 /// The arguments of a study but its path and engine: one for each key.
 pub(crate) type StudyArgs = KeyArgs<true>;
 
-/// The same without startups and runs.
+/// The arguments of one transfer: those of a study but its startups and runs.
 pub(crate) type TransferArgs = KeyArgs<false>;
 
 /// An argument for each key, with or without startups and runs: the words that were given for it.

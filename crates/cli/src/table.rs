@@ -60,7 +60,7 @@ impl Table {
         self.render_with(colour, width, 2)
     }
 
-    /// The same with `gap` spaces between columns.
+    /// [`Self::render`] with `gap` spaces between columns.
     pub(crate) fn render_with(&self, colour: bool, width: Option<u16>, gap: u16) -> String {
         let mut out = comfy_table::Table::new();
         out.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));

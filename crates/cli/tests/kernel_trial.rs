@@ -119,7 +119,7 @@ impl Trial {
         Self::start_by(slowstart(&[]), cgroup, args)
     }
 
-    /// The same, by a command that ends with this program.
+    /// Starts a trial by a command that ends with this program.
     fn start_by(command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
         let mut trial = Self::spawn(command, cgroup, args);
         trial.wait_for("new connections are assigned to");

@@ -57,7 +57,7 @@ impl WholeFile {
         self.named(false)
     }
 
-    /// Does the same, unless there is anything of its name.
+    /// Gives the file its name, unless there is anything of that name.
     ///
     /// # Errors
     /// If it cannot be written, or there is.

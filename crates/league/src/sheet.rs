@@ -154,7 +154,7 @@ pub fn differences(all: &[Difference]) -> Sheet {
     }
 }
 
-/// The same as Markdown.
+/// Returns a sheet as Markdown.
 pub fn markdown(sheet: &Sheet) -> String {
     let row = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::from("|");

@@ -233,7 +233,7 @@ impl Check {
         Self { release, findings, tries: Vec::new(), links, tx_start, control_arguments }
     }
 
-    /// Does the same, and loads a program and a map of each type that a command needs, to find out which of
+    /// Finds what the machine has, and loads a program and a map of each type that a command needs, to find out which of
     /// them the kernel refuses. Nothing stays loaded. For a moment a congestion control is registered, which
     /// nothing uses.
     pub fn tried() -> Self {

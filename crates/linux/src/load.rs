@@ -191,7 +191,7 @@ pub fn load(spec: &Spec) -> Result<Held, KernelError> {
     load_as(spec, spec.name()?)
 }
 
-/// Does the same under another name, of at most 15 bytes, so that a study is independent of what is loaded.
+/// Loads a startup under another name, of at most 15 bytes, so that a study is independent of what is loaded.
 pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
     if name.len() > 15 {
         return Err(KernelError::refused(name, "longer than 15 bytes, the kernel's limit for a name"));

@@ -55,7 +55,7 @@ fn download(e: &Emulation, held: &Held, from: &str, bytes: usize) -> (Duration, 
     download_in_parts(e, held, from, &[bytes])
 }
 
-/// The same of several parts, each of which the client asks for when it has those before.
+/// A download of several parts, each of which the client asks for when it has those before.
 fn download_in_parts(e: &Emulation, held: &Held, from: &str, parts: &[usize]) -> (Duration, Vec<Facts>) {
     let seen = RefCell::new(Vec::new());
     let ring = held.events(|f| seen.borrow_mut().push(f)).expect("a ring");

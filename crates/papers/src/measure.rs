@@ -33,7 +33,7 @@ pub enum Measure {
     ExitByRule,
     /// Time at which the path's true capacity was reached.
     CapacityS,
-    /// The same by the thesis' heuristic.
+    /// Time of capacity by the thesis' heuristic.
     HeuristicCapacityS,
     /// 1 if the heuristic gives a time of capacity, else 0.
     HeuristicAnswers,
@@ -74,7 +74,7 @@ pub enum Measure {
     TimeToMb(f64),
     /// Time at which inflight reached one BDP, or its maximum if that is below one BDP.
     TimeToBdpS,
-    /// The same in base RTTs since the first data.
+    /// [`Self::TimeToBdpS`] in base RTTs since the first data.
     TimeToBdpRtts,
     /// The longest RTT divided by the base RTT.
     MaxRttRatio,
@@ -82,7 +82,7 @@ pub enum Measure {
     RttReachesS(f64),
     /// How long the RTT was above nine tenths of its maximum, seconds.
     NearMaxRttS,
-    /// The same in base RTTs.
+    /// [`Self::NearMaxRttS`] in base RTTs.
     NearMaxRttRtts,
     /// The longest RTT before the exit divided by the first RTT.
     MaxRttOverFirst,
@@ -135,7 +135,7 @@ pub enum Measure {
     Web(web::Measure),
     /// Standard deviation of SEARCH's normalised difference with this many bins, before capacity.
     DifferenceNoise(usize),
-    /// The same before capacity by the thesis' heuristic.
+    /// [`Self::DifferenceNoise`] before capacity by the thesis' heuristic.
     HeuristicDifferenceNoise(usize),
     /// Rounds of limited slow start: target window, limit.
     LimitedRounds(f64, f64),

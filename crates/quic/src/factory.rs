@@ -122,7 +122,7 @@ impl Factory {
         Self::counting_marks(algorithm, avoidance, seed)
     }
 
-    /// The same for a stack that counts marked packets, which is s2n-quic. (In another, a mark then halves
+    /// Connections in a stack that counts marked packets, which is s2n-quic. (In another, a mark then halves
     /// the window, as RFC 8257 §3.5 asks.)
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub struct Format {
 /// The begin of a file.
 struct Start<'a> {
     bytes: &'a [u8],
-    /// The same as text, from its first visible character on.
+    /// These bytes as text, from the first visible character on.
     text: &'a str,
     /// The first line of that.
     line: &'a str,

@@ -63,7 +63,7 @@ impl Spread {
         format!("{} ({}-{})", text(self.median), text(self.low), text(self.high))
     }
 
-    /// The same, or a dash if there are no values.
+    /// [`Self::text`], or a dash if there are no values.
     pub fn text_or_dash(spread: Option<Self>, whole: bool) -> String {
         spread.map_or("-".to_string(), |s| s.text(whole))
     }

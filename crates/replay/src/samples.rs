@@ -232,7 +232,7 @@ pub fn transfer(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> 
     with_exit(source, number, mss, samples, find(samples))
 }
 
-/// The same where the file states the exit.
+/// The row of a connection whose file states the exit.
 pub(crate) fn with_stated(
     source: Source,
     number: u64,
@@ -243,7 +243,7 @@ pub(crate) fn with_stated(
     with_exit(source, number, mss, samples, Ok((exit, exit.at)))
 }
 
-/// The same of samples without windows.
+/// The row of a connection whose samples have no windows.
 pub(crate) fn without_windows(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
     with_exit(source, number, mss, samples, Err(NoExit::NoWindow))
 }

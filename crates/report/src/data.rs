@@ -132,7 +132,7 @@ impl Curve {
         Self::with(index, flow, (&trace.samples, &trace.events), start_s, most, &[])
     }
 
-    /// The same with `more` quantities.
+    /// [`Self::new`] with `more` quantities.
     pub fn with(
         index: usize,
         flow: u32,

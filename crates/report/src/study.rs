@@ -148,7 +148,7 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
     all.iter().map(sentence).collect()
 }
 
-/// The same in one line of a few words each, for a narrow terminal; `None` if there are none.
+/// Returns the caveats in one line of a few words each, for a narrow terminal; `None` if there are none.
 pub fn caveats_in_brief(rows: &[Row]) -> Option<String> {
     const NAMED: usize = 2;
     let (all, runs) = noted(rows);

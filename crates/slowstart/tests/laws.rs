@@ -321,7 +321,7 @@ fn law(check: impl Fn(&Plan, &registry::AlgorithmEntry, &Follower) -> Result<(),
     law_from(Config::default().rng_seed, cases(), check);
 }
 
-/// The same with plans of this seed, `cases` for a startup.
+/// Checks the property with plans of this seed, `cases` for a startup.
 fn law_from(
     seed: RngSeed,
     cases: u32,

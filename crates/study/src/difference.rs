@@ -99,7 +99,7 @@ impl Difference {
         Self { median, change: judge(&median, margin, less_is_better, runs), runs, never: [0, 0] }
     }
 
-    /// The same where transfers never got there in some runs: that is worse than any time, whatever the
+    /// Adds in how many runs transfers never got there: that is worse than any time, whatever the
     /// others took.
     #[must_use]
     pub fn with_never(mut self, never: [usize; 2]) -> Self {

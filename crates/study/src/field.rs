@@ -20,7 +20,7 @@ pub fn read<T: DeserializeOwned>(line: &[u8], schema: &str) -> Result<T, String>
     of_value(&value, schema)
 }
 
-/// The same of a value.
+/// Reads a row from a value.
 ///
 /// # Errors
 /// Those of [`read`].

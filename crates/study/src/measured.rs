@@ -229,7 +229,7 @@ pub struct Measured {
     pub startup_lost: Option<u64>,
     /// Data packets that the network dropped.
     pub lost: Option<u64>,
-    /// The same by cause.
+    /// These by cause.
     pub lost_by: Option<LostBy>,
     /// What each link of a path of several did to the data; empty on a path of one link, or if the engine does not tell
     /// them apart.

@@ -131,7 +131,7 @@ pub struct Entry {
     pub word: &'static str,
     /// The heading of its column in a terminal.
     pub heading: &'static str,
-    /// The same on a page: two lines.
+    /// Its heading on a page: two lines.
     pub title: [&'static str; 2],
     /// The unit of its values.
     pub unit: Unit,

@@ -74,7 +74,7 @@ impl Class {
         }
     }
 
-    /// The same in a few words.
+    /// What it says, in a few words.
     pub const fn brief(self) -> &'static str {
         match self {
             Self::Early => "before the link was full",
@@ -94,7 +94,7 @@ impl Class {
         }
     }
 
-    /// The same within a sentence: `with the link full`.
+    /// How it left, within a sentence: `with the link full`.
     pub const fn manner(self) -> &'static str {
         match self {
             Self::LinkFull => "with the link full",

@@ -116,7 +116,7 @@ pub struct Study {
     pub profile_label: String,
     /// What the application does.
     pub app: app::Kind,
-    /// The same as [`application`] reads it.
+    /// That as [`application`] reads it.
     pub app_text: String,
     /// Number of connections that carry the transfer, 1 at least; above 1 only a bulk one.
     pub connections: u32,
@@ -165,7 +165,7 @@ fn bad(key: &str, found: &str, expected: impl Into<String>) -> StudyError {
     named(key, found, &[], expected)
 }
 
-/// The same for a name, with the most similar of `names` as a hint.
+/// The error of a name, with the most similar of `names` as a hint.
 fn named(key: &str, found: &str, names: &[&str], expected: impl Into<String>) -> StudyError {
     StudyError::Value {
         key: key.to_string(),
@@ -497,7 +497,7 @@ impl Study {
         Self::check_with(text, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
     }
 
-    /// The same with the files that `files` has.
+    /// [`Self::check`] with the files that `files` has.
     pub fn check_with(text: &StudyText, files: &Files) -> Result<Self, StudyError> {
         text.check_lengths()?;
         if let Some(engine) = text.engine.as_deref().filter(|e| *e != SIMULATOR) {

@@ -24,12 +24,12 @@ pub fn label(row: &Row) -> String {
     label_of(&row.startup, &row.params, &row.settings)
 }
 
-/// The same for a startup of a study.
+/// The label of a startup of a study.
 pub fn label_of_contender(c: &Contender) -> String {
     label_of(&c.startup_name, &c.params, &c.settings())
 }
 
-/// The same for a startup, its parameters and its settings.
+/// The label of a startup with these parameters and settings.
 pub fn label_of(startup: &str, of: &BTreeMap<String, Param>, settings: &BTreeMap<String, String>) -> String {
     let own = registry::named(startup).map(|e| params(&e.algorithm)).unwrap_or_default();
     let mut out = startup.to_string();

@@ -121,7 +121,7 @@ impl Plan {
         Self::load_for(file, |base| slowstart_engines::of(engine, base))
     }
 
-    /// The same for the engine that `engine` makes of the study as it is written, which it may change.
+    /// [`Self::load`] for the engine that `engine` makes of the study as it is written, which it may change.
     ///
     /// # Errors
     /// What was found and expected, and where.
@@ -147,7 +147,7 @@ impl Plan {
         Self::read_for(text, root, |base| slowstart_engines::of(engine, base))
     }
 
-    /// The same for the engine that `engine` makes of the study as it is written, which it may change.
+    /// [`Self::read`] for the engine that `engine` makes of the study as it is written, which it may change.
     ///
     /// # Errors
     /// What was found and expected.

@@ -370,7 +370,7 @@ struct Group {
     rows: usize,
     /// The values to summarise, column by column.
     values: Vec<Vec<f64>>,
-    /// The same, pair by pair with those of the baseline's run, if it has one.
+    /// These, pair by pair with those of the baseline's run, if it has one.
     pairs: Vec<Vec<(Option<f64>, Option<f64>)>>,
     /// Of what kinds its rows are, and a sweep of each.
     kinds: BTreeMap<String, String>,

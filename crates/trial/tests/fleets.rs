@@ -316,7 +316,7 @@ fn completing(
     Server { name: name.to_string(), statistics }
 }
 
-/// The same as version 1 of the file had it.
+/// A server's file as version 1 had it.
 fn version_1(mut s: Server) -> Server {
     s.statistics.version = 1;
     s.statistics.strata.iter_mut().for_each(|s| s.lacking.clear());

@@ -121,7 +121,7 @@ fn treatment(command: &str) -> Option<Treatment> {
     })
 }
 
-/// The same with less to do.
+/// The arguments with less to do.
 fn shorter(arguments: &str) -> String {
     // `mine` stands for the reader's startup.
     let arguments = arguments.replace("league mine ", "league search ");

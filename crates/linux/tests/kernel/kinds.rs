@@ -176,7 +176,7 @@ fn each_is_counted_once(records: &[TrialRecord], counts: &TrialCounts, connectio
     each_is_counted_once_within(records, counts, connections, bytes, bytes);
 }
 
-/// The same, where data may be delivered twice.
+/// Each is counted once, where data may be delivered twice.
 fn each_is_counted_once_within(
     records: &[TrialRecord],
     counts: &TrialCounts,

@@ -93,12 +93,12 @@ enum Program {
     ClosesLate,
     /// Sends [`BYTES`] under a congestion control that it chooses before the first byte.
     ChoosesFirst,
-    /// The same, but it chooses between the first milestone, which its peer answers, and the end.
+    /// As the one before, but it chooses between the first milestone, which its peer answers, and the end.
     ChoosesLater,
     /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a
     /// second.
     LosesPeer,
-    /// The same under CUBIC, the control of an arm.
+    /// As that, under CUBIC, the control of an arm.
     ChoosesCubic,
     /// Sends 20 kB, a second later a packet that is lost, and half a second after that one that is not.
     LosesPacket,
@@ -114,7 +114,7 @@ pub(crate) fn trial_while(
     trial_between(["reno:50%", "search:50%"], name, connections, during)
 }
 
-/// The same between these arms.
+/// A trial between these arms.
 fn trial_between(
     arms: [&str; 2],
     name: &str,

@@ -10,7 +10,7 @@ use slowstart_study::stats::order_statistic;
 pub enum Measure {
     /// The mean response time of connections that used the startup studied.
     Mean,
-    /// The same without all timeouts of the handshake, of which the paper names the first only.
+    /// The mean without all timeouts of the handshake, of which the paper names the first only.
     MeanWithoutWaits,
     /// The mean response time of connections that used standard TCP in the same run.
     MeanOfStandard,
@@ -20,11 +20,11 @@ pub enum Measure {
     MeanOfOthers,
     /// The quantile of the response time at this share.
     Quantile(f64),
-    /// The same, without connections whose timer expired although nothing was lost.
+    /// The quantile without connections whose timer expired although nothing was lost.
     LostQuantile(f64),
-    /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
+    /// [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
     FarQuantileS(f64),
-    /// The same, without connections whose timer expired although nothing was lost.
+    /// Of these, without connections whose timer expired although nothing was lost.
     FarLostQuantileS(f64),
     /// The share of connections that took more than this many seconds, in per cent, among those with an RTT
     /// of 50 ms or more.

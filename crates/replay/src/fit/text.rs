@@ -103,7 +103,7 @@ impl FittedPath {
         self.pairs(value)
     }
 
-    /// The same with a schedule in place of the rate.
+    /// The path as an argument, with a schedule in place of the rate.
     pub(crate) fn inline_over_time(&self, schedule: &str) -> String {
         format!("schedule={schedule} {}", self.pairs(beside_rate))
     }
@@ -147,7 +147,7 @@ pub fn toml(command: &str, fitted: &[Fitted]) -> String {
     file(command, fitted, &[])
 }
 
-/// The same with a trace in place of each rate, by the names of their files: several of each transfer, as
+/// A path file with a trace in place of each rate, by the names of their files: several of each transfer, as
 /// many of one as of another. Every list follows the rank of the trace.
 pub fn with_traces(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
     file(command, fitted, traces)

@@ -53,14 +53,14 @@ pub(crate) fn frames(o: &Outcome, end: u8) -> Vec<Frame> {
     all
 }
 
-/// The same packets with a link-layer header.
+/// These packets with a link-layer header.
 pub(crate) fn under(frames: &[Frame], header: &[u8]) -> Vec<Frame> {
     let with =
         |f: &Frame| Frame { ns: f.ns, bytes: [header, &f.bytes].concat(), len: f.len + header.len() as u32 };
     frames.iter().map(with).collect()
 }
 
-/// The same packets as IPv6.
+/// These packets as IPv6.
 pub(crate) fn six(frames: &[Frame]) -> Vec<Frame> {
     let with = |f: &Frame| {
         let payload = (f.len - 20) as u16;

@@ -33,7 +33,7 @@ pub enum Kind {
         /// Size of the response, bytes.
         response: u64,
     },
-    /// The same, and then more objects of the same page, each requested a short time after the one before is
+    /// A request, and then more objects of the same page, each requested a short time after the one before is
     /// complete (HTTP/1.1 without pipelining). The server closes after the last.
     Objects {
         /// Size of the first request, bytes.

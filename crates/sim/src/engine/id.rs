@@ -11,7 +11,7 @@ use crate::tcp::endpoint::CLOCKS;
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// The same number as an index.
+    /// The number as an index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -42,7 +42,7 @@ impl LineId {
         self.0 as usize / 2
     }
 
-    /// The same number as an index.
+    /// The number as an index.
     #[inline]
     pub(super) const fn index(self) -> usize {
         self.0 as usize
@@ -80,7 +80,7 @@ impl ClockId {
         if self.index() < CLOCKS { End::Server } else { End::Client }
     }
 
-    /// The same number as an index.
+    /// The number as an index.
     #[inline]
     pub(super) const fn index(self) -> usize {
         self.0 as usize

@@ -1,10 +1,13 @@
 //! The engine: runs flows over a path, event by event, and records what happens.
 
+mod capacity;
 mod flow;
 mod id;
 mod net;
+mod packet;
 mod proxy;
 mod queued;
+mod record;
 mod run;
 mod truth;
 
@@ -15,18 +18,17 @@ pub use proxy::Proxied;
 pub use truth::{BIN, Impact, Truth};
 
 use crate::app::{Action, Kind as AppKind, Socket};
-use crate::path::{Dropped, Kind, Path};
+use crate::path::Path;
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
-use crate::trace::{CapturedPacket, Cost, FlowEvent, Sample, Trace};
+use crate::trace::{CapturedPacket, Cost, Trace};
 use id::{ClockId, Due, LineId};
-use net::{Arrival, Net, Packet};
-use queued::{Fate, What};
-use slowstart::control::{Checked, Controller};
+use net::{Arrival, Net};
+use packet::Packet;
+use slowstart::control::Checked;
 use slowstart::registry::AnyController;
-use slowstart::units::{Bytes, Instant, Span};
-use std::collections::BTreeMap;
+use slowstart::units::{Instant, Span};
 
 /// When recorded flows are sampled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -409,86 +411,6 @@ impl Engine {
         }
     }
 
-    /// Records what the path did to packets during the current event.
-    #[cold]
-    fn record_fates(&mut self) {
-        let now = self.net.now;
-        let mut fates = std::mem::take(&mut self.net.fates);
-        for Fate { flow, is_data, what } in fates.drain(..) {
-            let truth = &mut self.flows[flow.index()].truth;
-            match what {
-                What::Dropped(d, kind) => {
-                    self.record_drop(flow, is_data, &d);
-                    if let Kind::Syn | Kind::SynAck = kind {
-                        let name = if kind == Kind::Syn { "SYN" } else { "SYN-ACK" };
-                        self.record_event(flow, "handshake", d.at, || Some(format!("{name} lost")));
-                    }
-                }
-                What::Waited(wait) => {
-                    truth.peak_queue_delay = truth.peak_queue_delay.max(wait);
-                    // A discipline tells it when the packet leaves; it may have come before the startup ended.
-                    if truth.exit.is_some_and(|e| now.since(e.at) <= wait) {
-                        truth.exit_queue_delay = truth.exit_queue_delay.max(wait);
-                    }
-                }
-            }
-        }
-        self.net.fates = fates;
-    }
-
-    fn record_drop(&mut self, flow: FlowId, is_data: bool, d: &Dropped) {
-        let f = &mut self.flows[flow.index()];
-        if is_data {
-            self.dropped += 1;
-            f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
-            f.truth.dropped += 1;
-            f.truth.dropped_by[d.cause as usize] += 1;
-            f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
-            if let Some(impact) = f.truth.impact.as_mut().filter(|i| self.net.now >= i.from) {
-                impact.dropped += 1;
-            }
-        }
-        let what = if is_data { "drop" } else { "ack-drop" };
-        // The way back is one.
-        let over_links =
-            self.flow(flow).spec.direction == Direction::Download && self.net.path.forward.links() > 1;
-        let link = (is_data && over_links).then_some(d.link + 1);
-        self.record(flow, what, d.at, link, || Some(d.cause.to_string()));
-    }
-
-    /// Adds an event of a recorded flow to the trace, unless sampling is off.
-    fn record_event(
-        &mut self,
-        flow: FlowId,
-        what: &'static str,
-        at: Instant,
-        why: impl FnOnce() -> Option<String>,
-    ) {
-        self.record(flow, what, at, None, why);
-    }
-
-    /// The same for what happened at one of several links, which count from 1.
-    fn record(
-        &mut self,
-        flow: FlowId,
-        what: &'static str,
-        at: Instant,
-        link: Option<u8>,
-        why: impl FnOnce() -> Option<String>,
-    ) {
-        if self.flow(flow).spec.recorded && self.sampling != Sampling::Off {
-            self.trace.events.push(FlowEvent { at, flow: flow.0, what, why: why(), link });
-        }
-    }
-
-    /// Records that an end has sent its SYN or SYN-ACK again, since it had been `resent` times.
-    fn record_handshake(&mut self, flow: FlowId, end: End, resent: u8) {
-        if self.flow(flow).ends[end].syn_losses() > resent {
-            let name = if end == End::Client { "SYN" } else { "SYN-ACK" };
-            self.record_event(flow, "handshake", self.net.now, || Some(format!("{name} sent again")));
-        }
-    }
-
     /// Completes an event of an end: records drops and the sender's events, lets the application act, and
     /// sets the clocks.
     #[inline(never)]
@@ -569,80 +491,6 @@ impl Engine {
                 Event::Stall => ("stall", None),
             };
             self.record_event(flow, what, *at, || why.map(str::to_string));
-        }
-    }
-
-    /// The round-trip time of a flow at `at`, without queues and without the random delay of single packets.
-    fn rtt_at(&self, spec: &FlowSpec, at: Instant) -> Span {
-        self.net.path.rtt_over(spec.links, at) + spec.extra_delay * 2
-    }
-
-    /// The IP bytes that fill a link of a flow at `at`: what it carries in the round-trip time that the flow has
-    /// then. Without a link, those of its whole path.
-    fn capacity_at(&self, spec: &FlowSpec, link: Option<usize>, at: Instant) -> Bytes {
-        let rtt = self.rtt_at(spec, at);
-        let path = &self.net.path;
-        match (spec.direction, link) {
-            (Direction::Download, None) => path.bytes_per_rtt(at, rtt),
-            (Direction::Download, Some(link)) => path.bytes_at_link(link, at, rtt),
-            (Direction::Upload, _) => path.back.capacity(at, at + rtt),
-        }
-    }
-
-    /// The links of a flow, if there are several: each may be the one that is full.
-    fn links_of(&self, spec: &FlowSpec) -> impl Iterator<Item = Option<usize>> + use<> {
-        let links = spec.links;
-        let several = match spec.direction {
-            Direction::Download => Some(self.net.path.forward.links()).filter(|n| *n > 1),
-            // The way back is one link.
-            Direction::Upload => None,
-        };
-        let each = (0..several.unwrap_or(0)).filter(move |link| links.has(*link)).map(Some);
-        each.chain(several.is_none().then_some(None))
-    }
-
-    /// Bytes in flight of the flows but one that cross a link of it, headers included: as much as that one would
-    /// have in flight at their rate.
-    fn beside(&self, flow: FlowId, link: Option<usize>, at: Instant) -> Bytes {
-        let f = self.flow(flow);
-        let others = self.flows.iter().enumerate().filter(|(i, o)| {
-            *i != flow.index() && o.sender() == f.sender() && link.is_none_or(|link| o.spec.links.has(link))
-        });
-        let same = |o: &FlowSpec| o.extra_delay == f.spec.extra_delay && o.links == f.spec.links;
-        let seen = |o: &Flow| {
-            let bytes = o.inflight_wire();
-            if same(&o.spec) || bytes == Bytes::ZERO {
-                return bytes;
-            }
-            bytes.scale(self.rtt_at(&f.spec, at).0, self.rtt_at(&o.spec, at).0.max(1))
-        };
-        others.map(|(_, o)| seen(o)).sum()
-    }
-
-    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, fill the
-    /// path, or one of its links.
-    fn check_capacity(&mut self, flow: FlowId) {
-        let now = self.net.now;
-        let f = self.flow(flow);
-        let fills =
-            |link| f.inflight_wire() + self.beside(flow, link, now) >= self.capacity_at(&f.spec, link, now);
-        if self.links_of(&f.spec).any(fills) {
-            let rtt = self.rtt_at(&f.spec, now);
-            let t = &mut self.flows[flow.index()].truth;
-            (t.capacity, t.capacity_rtt) = (Some(now), rtt);
-        }
-    }
-
-    /// Forgets [`Truth::capacity`] if the delay of the path has risen since, so that the most that was in flight
-    /// does not fill the path at `at`.
-    #[cold]
-    fn recheck_capacity(&mut self, flow: FlowId, at: Instant) {
-        let f = self.flow(flow);
-        let fills = |link| {
-            f.most_inflight_wire() + self.beside(flow, link, at) >= self.capacity_at(&f.spec, link, at)
-        };
-        if self.rtt_at(&f.spec, at) > f.truth.capacity_rtt && !self.links_of(&f.spec).any(fills) {
-            self.flows[flow.index()].truth.capacity = None;
         }
     }
 
@@ -744,59 +592,5 @@ impl Engine {
         let end = f.sender();
         f.ends[end].tx.replace_controller(Checked::mid_connection(control));
         self.finish_event(id, end);
-    }
-
-    // Samples.
-
-    /// Takes the periodic sample of every recorded flow.
-    #[cold]
-    fn sample_all(&mut self) {
-        let at = self.next_sample;
-        for i in 0..self.flows.len() {
-            if self.flows[i].spec.start <= at {
-                self.sample(FlowId(i as u32), at);
-            }
-        }
-        if let Sampling::Every(interval) = self.sampling {
-            self.next_sample = at + interval;
-        }
-    }
-
-    /// Takes a sample of a flow at `at`, if it is recorded.
-    #[cold]
-    fn sample(&mut self, flow: FlowId, at: Instant) {
-        let f = &self.flows[flow.index()];
-        if !f.spec.recorded {
-            return;
-        }
-        let tx = &f.ends[f.sender()].tx;
-        let s = tx.control().state();
-        let link = if f.spec.direction == Direction::Download {
-            &mut self.net.path.forward
-        } else {
-            &mut self.net.path.back
-        };
-        let mut gauges = BTreeMap::new();
-        if self.gauges {
-            tx.control().internal_values(&mut |k, v| {
-                if v.is_finite() {
-                    gauges.insert(k, v);
-                }
-            });
-        }
-        self.trace.samples.push(Sample {
-            time_s: Span(at.0).as_secs_f64(),
-            flow: flow.0,
-            cwnd_bytes: s.cwnd.0,
-            ssthresh_bytes: s.ssthresh.map(|t| t.0),
-            inflight_bytes: tx.board().inflight().0,
-            rtt_s: tx.last_rtt().map(Span::as_secs_f64),
-            delivered_bytes: f.delivered(),
-            queue_bytes: link.backlog(at).0,
-            pacing_bps: tx.pacer().rate().map(|r| r.0),
-            phase: tx.control().phase(),
-            limited_by: tx.limits().now().name(),
-            gauges,
-        });
     }
 }

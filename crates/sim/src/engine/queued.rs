@@ -2,7 +2,8 @@
 
 use super::End;
 use super::id::{FlowId, LineId};
-use super::net::{Net, Packet, leaving};
+use super::net::{Net, leaving};
+use super::packet::Packet;
 use crate::ends::PerEnd;
 use crate::path::queue::Departure;
 use crate::path::{Dropped, Kind, PacketInfo};

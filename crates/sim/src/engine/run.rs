@@ -4,7 +4,8 @@
 use super::Engine;
 use super::flow::Flow;
 use super::id::{ClockId, LineId};
-use super::net::{Net, Packet, leaving};
+use super::net::{Net, leaving};
+use super::packet::Packet;
 use crate::ends::End;
 use crate::path::Spacing;
 use crate::tcp::endpoint::DELAYED_ACK_CLOCK;

@@ -50,7 +50,7 @@ pub struct Truth {
     episode_over: bool,
     /// Number of data packets dropped by the path.
     pub dropped: u64,
-    /// The same by [`Cause`], in the order of [`Cause::ALL`].
+    /// These by [`Cause`], in the order of [`Cause::ALL`].
     pub dropped_by: [u64; Cause::ALL.len()],
     /// Number of dropped packets that were sent before the startup ended.
     pub dropped_in_startup: u64,

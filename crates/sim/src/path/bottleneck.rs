@@ -42,12 +42,12 @@ impl Bottleneck {
         Self { service, queue, carrier, next: never, idle: never, beside, empty: None }
     }
 
-    /// The same with other elements beside it.
+    /// Adds other elements to it.
     pub(super) fn with(self, beside: Beside) -> Self {
         Self { beside, ..self }
     }
 
-    /// The same with outages.
+    /// Adds outages.
     pub(super) fn with_outage(mut self, outage: Outage) -> Self {
         self.empty = Some(Box::new(self.queue.clone()));
         self.beside.outage = Some(outage);

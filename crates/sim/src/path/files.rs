@@ -49,7 +49,7 @@ impl Files {
         (self.given.is_empty() && !self.only_given).then_some(&self.folder)
     }
 
-    /// The same files with another folder.
+    /// These files with another folder.
     pub(super) fn within(&self, folder: PathBuf) -> Self {
         Self { folder, given: Arc::clone(&self.given), only_given: self.only_given }
     }

@@ -123,7 +123,7 @@ impl Hops {
         self.later.iter().map(|hop| &hop.way)
     }
 
-    /// The same, to ask them what they hold.
+    /// [`Self::ways`], to ask them what they hold.
     pub(super) fn ways_mut(&mut self) -> impl Iterator<Item = &mut Direction> {
         self.later.iter_mut().map(|hop| &mut hop.way)
     }

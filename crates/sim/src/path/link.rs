@@ -255,7 +255,7 @@ impl Link {
         self.pass_capable(now, p.bytes, p.ecn.is_capable())
     }
 
-    /// The same for a packet of which the caller knows whether it is ECN-capable.
+    /// [`Self::pass`] by the numbers of a packet that matter, for a caller that knows them.
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
     #[inline(always)]
     pub(super) fn pass_capable(
@@ -298,7 +298,7 @@ impl Link {
         Ok(self.service.send(now, bytes))
     }
 
-    /// The same for a link that is not the first of its direction: few are.
+    /// [`Self::pass_capable`] out of line, for a link that is not the first of its direction: few are.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_behind(

@@ -296,7 +296,7 @@ impl Direction {
         self.carry(out, first);
     }
 
-    /// The same over further links, or with a netem.
+    /// [`Self::enqueue`] over further links, or with a netem.
     #[cold]
     #[inline(never)]
     fn enqueue_staged(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
@@ -507,7 +507,7 @@ impl Direction {
         self.ways().map(|way| way.own_capacity(from, to)).min().unwrap_or(Bytes::MAX)
     }
 
-    /// The same of its first link and what surrounds that.
+    /// [`Self::capacity`] of its first link and what surrounds that.
     fn own_capacity(&self, from: Instant, to: Instant) -> Bytes {
         let link = match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.capacity(link, from, to),

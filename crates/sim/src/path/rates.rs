@@ -136,7 +136,7 @@ impl Rates {
         }
     }
 
-    /// The same, piece by piece from `t` on.
+    /// When these bytes have left, piece by piece from `t` on.
     #[cold]
     fn integrate(&mut self, mut t: Instant, carry: u64, bytes: u32) -> Instant {
         let whole = u64::from(bytes) * WORK_PER_BYTE;

@@ -137,7 +137,7 @@ impl PathSpec {
         Self::load_from(arg, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
     }
 
-    /// The same with the files that `files` has.
+    /// [`Self::load`] with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
         let (keys, name, sources) = Self::keys(arg, files)?;
         let mut spec = Self::from_keys(keys, name, sources)?;

@@ -349,7 +349,7 @@ impl Receiver {
         if self.reader.is_some() { self.advertise_to_reader(now) } else { self.advertise_at_once() }
     }
 
-    /// The same for an application that reads at once.
+    /// [`Self::advertise_window`] for an application that reads at once.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub(super) fn advertise_at_once(&mut self) -> u64 {
@@ -358,7 +358,7 @@ impl Receiver {
         window
     }
 
-    /// The same for an application that reads slowly.
+    /// [`Self::advertise_window`] for an application that reads slowly.
     #[cold]
     #[inline(never)]
     fn advertise_to_reader(&mut self, now: Instant) -> u64 {

@@ -223,13 +223,13 @@ impl Script {
         self.ack_echoing(upto, held, stamp);
     }
 
-    /// The same, with the echo of the first transmission of that segment.
+    /// Acknowledges with the echo of the first transmission of that segment.
     pub(crate) fn ack_original(&mut self, upto: u64, held: &[(u64, u64)]) {
         let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.0);
         self.ack_echoing(upto, held, stamp);
     }
 
-    /// The same, with the timestamp of `stamp` as echo.
+    /// Acknowledges with the timestamp of `stamp` as echo.
     pub(crate) fn ack_echoing(&mut self, upto: u64, held: &[(u64, u64)], stamp: Instant) {
         let mut s = self.bare(1 + upto * self.mss);
         s.timestamp = self.stamp(milliseconds(stamp));

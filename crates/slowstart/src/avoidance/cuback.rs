@@ -131,7 +131,7 @@ impl Cuback {
         Self::with_beta_ecn(params, params.beta)
     }
 
-    /// The same with another factor for a mark in congestion avoidance.
+    /// An instance with another factor for a mark in congestion avoidance.
     pub(super) fn with_beta_ecn(params: Params, beta_ecn: Fixed) -> Self {
         Self {
             params,

@@ -51,7 +51,7 @@ params! {
         /// Share of what the path held that remains after recovery: the avoidance's decrease factor (RFC
         /// 9438: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
-        /// The same if a mark and not a loss ended it (RFC 8511: 0.8 or 0.85).
+        /// The share that remains if a mark and not a loss ended it (RFC 8511: 0.8 or 0.85).
         beta_ecn: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.8", |v| 0 < v.0 && v.0 < Fixed::ONE;
         /// K, which determines the reduction factors.
         k: K = K::TwoThirds, "one of 11/18, 2/3", |_v| true;

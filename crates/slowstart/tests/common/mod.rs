@@ -85,7 +85,7 @@ impl Host {
         Self::of(AnyController::Composed(Composed::new(startup, avoidance, facts.iw)), facts, hs)
     }
 
-    /// The same for any controller.
+    /// A host of any controller, after this handshake.
     pub(crate) fn of(mut control: AnyController, facts: Facts, hs: &Handshake) -> (Self, Change) {
         let change = control.on_established(&facts, hs);
         let host = Self {
@@ -146,7 +146,7 @@ impl Host {
         self.fill_up_to(Bytes::MAX);
     }
 
-    /// The same, with a receive window of `most`.
+    /// Sends while the window and a receive window of `most` permit.
     pub(crate) fn fill_up_to(&mut self, most: Bytes) {
         while self.facts.inflight + self.facts.mss <= self.state().cwnd.min(most) {
             if self.held == 0 {

@@ -126,7 +126,7 @@ fn delay_with_which_the_rate_still_follows_is_noise() {
     }
 }
 
-/// The same, and all packets of the round had 150 ms: the path has become longer, and a shorter RTT takes that back.
+/// As before, and all packets of the round had 150 ms: the path has become longer, and a shorter RTT takes that back.
 #[test]
 fn delay_that_all_packets_of_such_a_round_have_is_the_paths() {
     play(

@@ -96,7 +96,7 @@ fn names_decide_nothing() {
     }
 }
 
-/// The same facts give the same words: the seed, the version and runs in another order are none.
+/// The verdict depends on the measurements only: not on the seed, the version and the order of the runs.
 #[test]
 fn the_same_facts_give_the_same_words() {
     let names: Vec<String> = (0..4).map(|i| format!("s{i}")).collect();

@@ -21,8 +21,8 @@ impl Keyed for Aggregate {
     const ABOUT: &'static str =
         "Packets from the sender wait until the next multiple of this period and arrive together.";
 
-    fn read(text: &str) -> Option<Option<Span>> {
-        quantity::some_span(text).map(Some)
+    fn read(text: &str) -> Option<Span> {
+        quantity::some_span(text)
     }
 
     fn build(period: Span, mut stream: Stream) -> Self {

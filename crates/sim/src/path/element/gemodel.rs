@@ -74,8 +74,8 @@ impl Keyed for GilbertElliott {
     const ABOUT: &'static str =
         "Losses in bursts, after the link: netem's loss gemodel p r 1-h 1-k (Gilbert-Elliott).";
 
-    fn read(text: &str) -> Option<Option<Probabilities>> {
-        Probabilities::parse(text).map(Some)
+    fn read(text: &str) -> Option<Probabilities> {
+        Probabilities::parse(text)
     }
 
     fn build(probabilities: Probabilities, stream: Stream) -> Self {

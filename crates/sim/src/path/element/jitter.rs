@@ -21,8 +21,12 @@ impl Keyed for Jitter {
     const ABOUT: &'static str =
         "Random extra delay of each packet from the sender, uniform from 0 to this; packets stay in order.";
 
-    fn read(text: &str) -> Option<Option<Span>> {
-        quantity::span(text).map(|most| (most > Span::ZERO).then_some(most))
+    fn read(text: &str) -> Option<Span> {
+        quantity::span(text)
+    }
+
+    fn acts(most: &Span) -> bool {
+        *most > Span::ZERO
     }
 
     fn build(most: Span, stream: Stream) -> Self {

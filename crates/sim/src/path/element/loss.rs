@@ -30,8 +30,12 @@ impl Keyed for Loss {
     const EXPECTS: &'static str = SHARE;
     const ABOUT: &'static str = "Probability that a packet from the sender is lost after the link.";
 
-    fn read(text: &str) -> Option<Option<u32>> {
-        quantity::share(text).map(|share| (share > 0).then_some(share))
+    fn read(text: &str) -> Option<u32> {
+        quantity::share(text)
+    }
+
+    fn acts(share: &u32) -> bool {
+        *share > 0
     }
 
     fn build(share: u32, stream: Stream) -> Self {

@@ -27,8 +27,12 @@ pub(super) trait Keyed: Sized {
     const ABOUT: &'static str;
     /// True if packets may overtake each other.
     const DISORDERS: bool = false;
-    /// Reads a value: `None` if it is not valid, nothing within if it asks for no element, such as a share of 0.
-    fn read(text: &str) -> Option<Option<Self::Params>>;
+    /// Reads a value; `None` if it is not valid.
+    fn read(text: &str) -> Option<Self::Params>;
+    /// False for a value that asks for no element, such as a share of 0.
+    fn acts(_: &Self::Params) -> bool {
+        true
+    }
     /// An element to run, with random values from a stream.
     fn build(params: Self::Params, stream: Stream) -> Self;
     /// Returns when a packet that comes at `now` leaves, or its drop.
@@ -70,7 +74,7 @@ macro_rules! elements {
                             <$key::$kind as Keyed>::read,
                             <$key::$kind as Keyed>::EXPECTS,
                         )?
-                        .flatten(),)+
+                        .filter(<$key::$kind as Keyed>::acts),)+
                 })
             }
 

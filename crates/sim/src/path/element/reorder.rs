@@ -69,8 +69,8 @@ impl Keyed for Reorder {
     const ABOUT: &'static str = "netem's reorder: packets from the sender are delayed, but of every gap-th this share is sent at once.";
     const DISORDERS: bool = true;
 
-    fn read(text: &str) -> Option<Option<Reordering>> {
-        Reordering::parse(text).map(Some)
+    fn read(text: &str) -> Option<Reordering> {
+        Reordering::parse(text)
     }
 
     fn build(rule: Reordering, mut stream: Stream) -> Self {

@@ -38,8 +38,8 @@ impl Keyed for SecondRoute {
     const ABOUT: &'static str = "A share of the packets from the sender takes a longer route.";
     const DISORDERS: bool = true;
 
-    fn read(text: &str) -> Option<Option<Route>> {
-        Route::parse(text).map(Some)
+    fn read(text: &str) -> Option<Route> {
+        Route::parse(text)
     }
 
     fn build(route: Route, stream: Stream) -> Self {

@@ -57,8 +57,8 @@ impl Keyed for WifiJitter {
     const EXPECTS: &'static str = SPAN;
     const ABOUT: &'static str = "Extra delay of each packet from the sender on a crowded Wi-Fi network, by the model of C4's tests, with this target for its mean; packets stay in order.";
 
-    fn read(text: &str) -> Option<Option<Span>> {
-        quantity::some_span(text).map(Some)
+    fn read(text: &str) -> Option<Span> {
+        quantity::some_span(text)
     }
 
     /// With this target for the mean delay: the chance of retransmissions is what exceeds a millisecond, by

@@ -155,7 +155,7 @@ pub(super) struct Red {
     random: u64,
     /// The probability at `max`, of one in 2^32.
     most: u32,
-    /// The same for each byte between `min` and `max`.
+    /// What it grows by for each byte between `min` and `max`.
     step: u32,
     adapt_at: Instant,
 }

@@ -184,7 +184,7 @@ impl PathSpec {
 }
 
 impl Direction {
-    /// The same with outages, if there are any: those of the discipline where it has one.
+    /// Adds the outages, if there are any, to the queue discipline, or to the link if there is none.
     fn interrupted(mut self, outage: Option<&Outage>) -> Self {
         let Some(outage) = outage else { return self };
         match self.bottleneck.take() {

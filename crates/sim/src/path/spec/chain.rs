@@ -32,7 +32,7 @@ impl QueueSpec {
         }
     }
 
-    /// The same queue as a discipline; none if its limit is in time.
+    /// The queue as a discipline; none if its limit is in time.
     fn as_discipline(&self) -> Option<Discipline> {
         let no_bytes = u32::MAX / 2;
         match (&self.discipline, self.limit) {

@@ -117,7 +117,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         Self { state: State::Closed, ..Self::listening(profile, control, isn) }
     }
 
-    /// The same endpoint, waiting for a SYN.
+    /// Lets the endpoint wait for a SYN.
     #[must_use]
     pub fn into_listening(self) -> Self {
         Self { state: State::Listen, ..self }

@@ -108,7 +108,7 @@ impl Page {
         self.section_with(&[("anchor", anchor)], name, body);
     }
 
-    /// The same with these attributes.
+    /// A section with these attributes.
     pub(super) fn section_with(&mut self, of: &[(&str, &str)], name: &str, body: impl FnOnce(&mut Self)) {
         self.open("section", of);
         self.element("name", &[], name);
