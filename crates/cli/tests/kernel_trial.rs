@@ -6,12 +6,15 @@
 
 mod conform;
 mod jumping_clock;
+#[path = "kernel_trial/running.rs"]
+mod running;
 mod works;
 
 use conform::conform;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
+use running::{Cgroup, SmallDisk, Trial, arms_become, controls};
 use serde_json::Value;
 use slowstart_linux::Verb;
 use slowstart_trial::output::{CONNECTION_SCHEMA, RESULT_SCHEMA};
@@ -47,26 +50,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A cgroup, removed on drop.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn new(name: &str) -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mut mounts = mounts.lines().map(|l| l.split(' ').collect::<Vec<_>>());
-        let root = mounts.find(|m| m.get(2) == Some(&"cgroup2"))?;
-        let dir = Path::new(root[1]).join(format!("slowstart-{}-{name}", std::process::id()));
-        fs::create_dir(&dir).ok()?;
-        Some(Self(dir))
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
 /// Returns the lock and a cgroup, or `None` if this machine cannot run the test.
 fn able(test: &str) -> Option<(MutexGuard<'static, ()>, Cgroup)> {
     let skip = |why: &str| println!("skipped: kernel tests that need {why}");
@@ -82,94 +65,6 @@ fn able(test: &str) -> Option<(MutexGuard<'static, ()>, Cgroup)> {
         return None;
     };
     Some((ONE.lock().unwrap_or_else(PoisonError::into_inner), cgroup))
-}
-
-/// The congestion controls that the kernel has.
-fn controls() -> Vec<String> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let text = fs::read_to_string(file).expect("Linux");
-    text.split_whitespace().map(ToString::to_string).collect()
-}
-
-/// True if the controls that this process loaded for the arms of a trial become present, or absent, within
-/// ten seconds.
-fn arms_become(present: bool, pid: u32) -> bool {
-    let begin = Instant::now();
-    loop {
-        let name = format!("ss_{pid:x}_t");
-        if controls().iter().any(|c| c.starts_with(&name)) == present {
-            return true;
-        }
-        if begin.elapsed() > Duration::from_secs(10) {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A running trial, killed on drop.
-struct Trial {
-    child: Child,
-    err: BufReader<ChildStderr>,
-}
-
-impl Trial {
-    /// Starts a trial and waits until it assigns connections.
-    fn start(cgroup: &Cgroup, args: &[&str]) -> Self {
-        Self::start_by(slowstart(&[]), cgroup, args)
-    }
-
-    /// Starts a trial by a command that ends with this program.
-    fn start_by(command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
-        let mut trial = Self::spawn(command, cgroup, args);
-        trial.wait_for("new connections are assigned to");
-        trial
-    }
-
-    /// Starts a trial and waits for nothing.
-    fn spawn(mut command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
-        let group = cgroup.0.to_str().expect("text");
-        let mut child = command
-            .args([&["kernel", "trial", "--cgroup", group], args].concat())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
-        let err = BufReader::new(child.stderr.take().expect("piped"));
-        Self { child, err }
-    }
-
-    /// Reads its messages up to one that contains this, and returns it.
-    fn wait_for(&mut self, words: &str) -> String {
-        let mut said = String::new();
-        loop {
-            let mut line = String::new();
-            let n = self.err.read_line(&mut line).expect("text");
-            assert!(n > 0, "no {words:?} in {said}");
-            if line.contains(words) {
-                return line;
-            }
-            said += &line;
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
-    }
-
-    /// Sends a signal, waits for its end and returns the status and the rest of its messages.
-    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
-        self.signal(signal);
-        let mut said = String::new();
-        self.err.read_to_string(&mut said).expect("text");
-        (self.child.wait().expect("it ends").code(), said)
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// One download, as its two ends saw it.
@@ -306,49 +201,6 @@ fn plausible(k: usize, n: usize, p: f64) -> bool {
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
-}
-
-/// A process in a mount namespace with a small file system, ended on drop.
-struct SmallDisk {
-    holder: Child,
-    dir: PathBuf,
-}
-
-impl SmallDisk {
-    /// A file system of 2 MB at a folder that only the holder and programs started with [`Self::command`]
-    /// see.
-    fn new(dir: PathBuf) -> Self {
-        fs::create_dir_all(&dir).expect("writable");
-        let script = "mount -t tmpfs -o size=2m none \"$0\" && echo mounted && exec sleep 600";
-        let mut holder = Command::new("unshare");
-        holder.args(["--mount", "sh", "-c", script]).arg(&dir).stdout(Stdio::piped());
-        let mut holder = holder.spawn().expect("util-linux is installed");
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        assert_eq!(line, "mounted\n");
-        Self { holder, dir }
-    }
-
-    /// The program, where it sees the file system.
-    fn command(&self) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
-        command.arg(env!("CARGO_BIN_EXE_slowstart"));
-        command.env("NO_COLOR", "1").stdin(Stdio::null()).stderr(Stdio::piped());
-        command
-    }
-
-    /// A file in it, as this process sees it.
-    fn file(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/root{}/{name}", self.holder.id(), self.dir.display()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
 }
 
 #[test]

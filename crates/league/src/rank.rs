@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub struct Terms<'a> {
     /// The baseline; the first startup if it is not among them.
     pub baseline: &'a str,
-    /// Differences of times below this share are none.
+    /// Differences of times below this share count as noise.
     pub margin: f64,
 }
 

@@ -126,7 +126,7 @@ fn parting(samples: [&[Sample]; 2], segments: [f64; 2]) -> Option<Parting> {
 pub struct Measure {
     /// What it is, with its unit.
     pub name: &'static str,
-    /// Differences up to this are none.
+    /// Differences up to this count as none.
     pub slack: f64,
     /// What the catalogue has of it, or what it follows from.
     pub source: Source,

@@ -55,6 +55,7 @@ impl Owner {
     }
 
     /// Returns a copy of the host, which the program does not see.
+    #[must_use]
     pub fn apart(&self) -> Self {
         Self(Kind::Alone(Box::new(self.read(Clone::clone))))
     }
@@ -63,6 +64,7 @@ impl Owner {
     /// port alone has changed, and for a program that asks for a connection's congestion state. A host that
     /// is shared goes to the new path with its first event, so that the program goes on to see the
     /// connection; a copy to look at has none.
+    #[must_use]
     pub fn for_new_path(&self) -> Self {
         Self(match &self.0 {
             Kind::Alone(host) => {

@@ -53,7 +53,7 @@ pub fn facts(mss: Bytes) -> Facts {
 pub struct Snapshot {
     /// Time since the connection's first packet.
     pub at: Instant,
-    /// Bytes sent that are neither acknowledged nor taken for lost.
+    /// Bytes sent that are neither acknowledged nor deemed lost.
     pub inflight: Bytes,
     /// The newest RTT sample.
     pub rtt: Option<Span>,

@@ -422,7 +422,7 @@ impl Connection {
         }
         w.undecided.push((data, at, *s));
         // True if the data was sent after this ACK had reached its sender: the timestamp echo shows it.
-        // Without timestamps, a response cannot be told from data already under way; only the handshake
+        // Without timestamps, a response looks the same as data already under way; only the handshake
         // decides.
         let answers = |ack: &TcpSegment, s: &TcpSegment| {
             let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };

@@ -172,7 +172,7 @@ pub struct Sample {
     pub from: String,
     /// Seconds since the connection's first packet.
     pub time_s: f64,
-    /// Bytes sent that are neither acknowledged nor taken for lost.
+    /// Bytes sent that are neither acknowledged nor deemed lost.
     pub inflight_bytes: u64,
     /// The RTT sample of this ACK.
     pub rtt_s: Option<f64>,

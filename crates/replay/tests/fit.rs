@@ -180,7 +180,7 @@ fn waves_and_random_drops_are_told_from_rate_and_queue() {
     );
 }
 
-/// Random loss is told from an overflow.
+/// Random loss is distinguished from an overflow.
 #[test]
 fn random_loss_is_found_again() {
     let f = fitted(&run("rate=20Mbit rtt=30ms queue=2bdp loss=0.5%", "standard", Some("30MB")));
@@ -245,7 +245,7 @@ fn drawn_paths_are_fitted_again_or_the_interval_says_how_badly() {
             };
             let rate = &f.rate_bps;
             count(0, (rate.value / truth.rate - 1.0).abs() < 0.03, within(rate, truth.rate));
-            // A hand-over adds up to 10 ms for 15 s, which is not told from distance.
+            // A hand-over adds up to 10 ms for 15 s, which looks the same as distance.
             let handover = if path.starts_with("leo") { 10e-3 } else { 0.0 };
             let off = f.base_rtt_s.value - truth.rtt;
             let bound = 1e-3_f64.max(0.02 * truth.rtt);

@@ -285,18 +285,28 @@ fn dependencies(manifest: &Path) -> BTreeSet<String> {
 }
 
 /// What the crates are, in this order from the left; what is not here comes last.
-const ABOUT: [(&str, &str); 17] = [
+const ABOUT: [(&str, &str); 27] = [
     ("slowstart", "the algorithms"),
-    ("lab", "the simulator"),
+    ("sim", "the simulator"),
+    ("study", "runs, rows, verdicts"),
+    ("report", "pages, charts"),
+    ("files", "written whole"),
+    ("abi", "the layout of C"),
+    ("plugin", "startups in C"),
     ("replay", "captures and logs"),
     ("linux", "the kernel"),
     ("uml", "virtual kernels"),
-    ("quic", "QUIC stacks"),
+    ("quic", "any QUIC stack"),
+    ("quic-sim", "QUIC stacks"),
     ("papers", "claims of papers"),
     ("engines", "what runs a study"),
     ("league", "many paths"),
     ("suite", "RFC 9743"),
     ("ffi", "C"),
+    ("stats", "random, intervals"),
+    ("quinn", "an adapter"),
+    ("noq", "an adapter"),
+    ("s2n", "an adapter"),
     ("trial", "trials"),
     ("sweep", "regions, stores"),
     ("packetdrill", "scripts"),

@@ -445,7 +445,7 @@ pub struct Sample {
     pub cwnd_bytes: u64,
     /// Slow-start threshold; absent until one is set.
     pub ssthresh_bytes: Option<u64>,
-    /// Bytes sent that are neither acknowledged nor taken for lost.
+    /// Bytes sent that are neither acknowledged nor deemed lost.
     pub inflight_bytes: u64,
     /// The newest round-trip sample.
     pub rtt_s: Option<f64>,

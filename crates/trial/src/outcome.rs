@@ -156,7 +156,7 @@ impl fmt::Display for Measure {
 pub struct RttClass(usize);
 
 impl RttClass {
-    /// Upper ends of the classes, in seconds. Of two more one has none, and one is of RTTs that are not
+    /// Upper ends of the classes, in seconds. Two classes follow: open-ended, and RTTs that are not
     /// known.
     const ENDS: [(f64, &str); 4] =
         [(0.02, "below 20 ms"), (0.06, "20 to 60 ms"), (0.2, "60 to 200 ms"), (0.4, "200 to 400 ms")];

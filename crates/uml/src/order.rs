@@ -82,7 +82,7 @@ pub(crate) struct Seen {
     pub cwnd: u32,
     /// Segments; `u32::MAX` until one is set.
     pub ssthresh: u32,
-    /// Segments sent that are neither acknowledged nor taken for lost.
+    /// Segments sent that are neither acknowledged nor deemed lost.
     pub inflight: u32,
     /// Smoothed and least round-trip time in microseconds; 0 until there is a sample.
     pub srtt: u32,

@@ -102,7 +102,7 @@ impl<'a> Lane<'a> {
         Ok(any)
     }
 
-    /// Lets leave the queue discipline what may by now. Returns true if that was anything.
+    /// Dequeues what may be sent by now. Returns true if that was anything.
     fn serve(&mut self, start: Instant) -> bool {
         let now = Instant(clock().since(start).0);
         if self.direction.next().is_none_or(|at| at > now) {

@@ -375,8 +375,7 @@ impl Engine {
         }
     }
 
-    /// Lets the senders of an end continue that waited until packets of theirs left the queue of their own
-    /// host (`tcp_tsq_handler`).
+    /// Wakes senders that are blocked on the queue of their own interface (`tcp_tsq_handler`).
     fn resume_throttled(&mut self, end: End) {
         while let Some(flow) = self.net.waiting.take_released() {
             if self.flow(flow).ends[end].tx.is_throttled() {

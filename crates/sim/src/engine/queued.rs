@@ -169,7 +169,7 @@ impl Net {
         self.forward(end, departures);
     }
 
-    /// Lets leave the queue of an end's direction what may leave now, and at later times before `until` and before
+    /// Dequeues what may leave an end's direction now, and at later times before `until` and before
     /// any clock of the end. Returns at how many times something could; the time is the last of them. A drop ends
     /// that, and what leaves the sender's own interface, since both may cause more at their time.
     pub(super) fn serve_queue(&mut self, end: End, until: Instant) -> u64 {

@@ -328,7 +328,7 @@ impl Direction {
         [next, netem, behind].into_iter().flatten().min()
     }
 
-    /// Lets leave the queue what may by `now`; adds it to `out`.
+    /// Dequeues what may be sent by `now` and appends it to `out`.
     pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
         if self.staged {
             return self.serve_staged(now, out);

@@ -8,7 +8,7 @@
 //! has changed; else there is no option.
 //!
 //! Departs from its sources: there is as little space without timestamps; a path never removes or changes the
-//! option, so that its loss is only told from a SYN-ACK that had to be sent again.
+//! option, so that only a SYN-ACK that had to be sent again shows its loss.
 
 use crate::path::Ecn;
 

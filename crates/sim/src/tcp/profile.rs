@@ -104,7 +104,7 @@ pub struct Profile {
     pub prr: bool,
     /// Send new data on the first duplicates (RFC 3042).
     pub limited_transmit: bool,
-    /// Take back the reduction for a loss that was none (RFC 3522, RFC 3708).
+    /// Take back the reduction for a spurious loss (RFC 3522, RFC 3708).
     pub undo: bool,
     /// Tell a spurious timeout from what is acknowledged after it (F-RTO, RFC 5682).
     pub frto: bool,

@@ -145,7 +145,7 @@ impl RateBound {
     fn cap(&self, base: Span) -> Bytes {
         let (now, flight) = (self.rate_now(base), self.flight.first);
         let least = if self.params.brake && now.is_some() && self.train.took() * 4 >= base {
-            // Twice the noise: so much more is told from none.
+            // Twice the noise: so much more is distinguished from none.
             let noise = flight.scale(self.noise.0 * 2, base.0.max(1));
             flight + times(flight, self.params.creep).max(noise).min(flight)
         } else {

@@ -48,7 +48,7 @@ impl Info {
         self.u32(16)
     }
 
-    /// Segments that are out and neither acknowledged nor taken for lost (`tcp_packets_in_flight`).
+    /// Segments that are out and neither acknowledged nor deemed lost (`tcp_packets_in_flight`).
     pub(super) fn inflight(&self) -> u32 {
         let [unacked, sacked, lost, retrans] = [24, 28, 32, 36].map(|at| self.u32(at));
         unacked.saturating_sub(sacked + lost) + retrans

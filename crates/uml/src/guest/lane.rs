@@ -100,7 +100,7 @@ impl Lane {
         Ok(n)
     }
 
-    /// Lets leave the queue discipline what may by now.
+    /// Dequeues what may be sent by now.
     pub(super) fn serve(&mut self, now: Instant) {
         if self.direction.next().is_some_and(|at| at <= now) {
             self.held.serve(&mut self.direction, now, &mut self.left);

@@ -74,10 +74,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Acts on the effect of an ACK: calls the controller, updates recovery, timers and pacer, and sends.
     /// `limit` and `prior_inflight` are the state before the ACK.
-    #[allow(
-        clippy::inline_always,
-        reason = "of the summary that are expected most is known where they are told"
-    )]
+    #[allow(clippy::inline_always, reason = "for an expected ACK the summary is mostly constant here")]
     #[inline(always)]
     fn respond(
         &mut self,

@@ -159,7 +159,7 @@ impl<C: Controller + Clone> Sender<C> {
     }
 
     /// Begins to watch for a spurious loss. If earlier retransmissions, or a probe, are still in flight, they
-    /// stay part of it (`tcp_init_undo`): originals are told from them.
+    /// stay part of it (`tcp_init_undo`): originals are distinguished from them.
     pub(super) fn begin_undo(&mut self) {
         let probe = self.probe.as_ref().is_some_and(|p| p.retransmission);
         let outstanding = self.board.resent.packets.max(u32::from(probe));
