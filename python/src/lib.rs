@@ -43,7 +43,7 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("EXITS", PyTuple::new(m.py(), Exit::ALL.iter().map(|e| e.name()))?)?;
     m.add_class::<startup::Ack>()?;
     m.add_class::<startup::Congestion>()?;
-    m.add_class::<startup::Mark>()?;
+    m.add_class::<startup::SendOrder>()?;
     m.add_class::<startup::Step>()?;
     m.add_class::<transfer::Transfer>()?;
     m.add_class::<sweep::Sweep>()?;

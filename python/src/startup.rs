@@ -65,8 +65,8 @@ impl View {
     }
     /// How far new data has been sent.
     #[getter]
-    fn next(&self) -> Mark {
-        Mark(self.facts.next)
+    fn next(&self) -> SendOrder {
+        SendOrder(self.facts.next)
     }
     /// Bytes that the application has queued and that have not been sent; None if the host does not know.
     #[getter]
@@ -107,8 +107,8 @@ pub(crate) struct Ack(pub(crate) view::Ack);
 impl Ack {
     /// How far acknowledgements have advanced in the order of sending.
     #[getter]
-    fn upto(&self) -> Mark {
-        Mark(self.0.upto)
+    fn upto(&self) -> SendOrder {
+        SendOrder(self.0.upto)
     }
     /// Bytes for which the window may grow.
     #[getter]
@@ -165,10 +165,10 @@ impl Congestion {
     }
 }
 
-/// A position in the order of sending. Marks of one connection are compared, and nothing else.
+/// A position in the order of sending. Those of one connection are compared, and nothing else.
 #[pyclass(module = "slowstart", frozen, eq, ord, hash)]
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Mark(units::Mark);
+pub(crate) struct SendOrder(units::SendOrder);
 
 /// The pacing that a startup asks for.
 #[derive(FromPyObject)]

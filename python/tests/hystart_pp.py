@@ -1,11 +1,11 @@
 """HyStart++ (RFC 9406) in Python, as crates/slowstart/src/startup/hystart_pp.rs has it in Rust."""
 
-from slowstart import Ack, Mark, Step, View
+from slowstart import Ack, SendOrder, Step, View
 
 
 class HyStartPp:
     def __init__(self) -> None:
-        self.end: Mark | None = None  # the mark that ends the round
+        self.end: SendOrder | None = None  # what ends the round
         self.last: int | None = None  # the minimum RTT of the last round
         self.least: int | None = None  # that of this round, and the number of its samples
         self.samples = 0

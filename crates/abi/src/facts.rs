@@ -2,7 +2,7 @@
 
 use crate::argument::Argument;
 use crate::{SLOWSTART_MOST_WINDOW, SLOWSTART_UNKNOWN, known, unknown};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Facts, HostQueue};
 
 /// State of the host at the time of an event. Sizes are bytes, times nanoseconds since any fixed moment.
@@ -104,7 +104,7 @@ impl slowstart_facts {
         to.min_window = Bytes(if self.min_window == 0 { self.mss } else { self.min_window });
         (to.inflight, to.delivered, to.lost) =
             (Bytes(self.inflight), Bytes(self.delivered), Bytes(self.lost));
-        (to.marked, to.next) = (known(self.marked).map(Bytes), Mark::new(self.next));
+        (to.marked, to.next) = (known(self.marked).map(Bytes), SendOrder::new(self.next));
         (to.unacked, to.unsent) = (known(self.unacked).map(Bytes), known(self.unsent).map(Bytes));
         (to.srtt, to.min_rtt) = (known(self.srtt_ns).map(Span), known(self.min_rtt_ns).map(Span));
         (to.rwnd, to.gso_max) = (Bytes(self.rwnd), Bytes(self.gso_max));

@@ -2,7 +2,7 @@
 
 use crate::argument::Argument;
 use crate::{SLOWSTART_UNKNOWN, known, unknown};
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Limit, Sent};
 
 /// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller
@@ -62,7 +62,7 @@ impl slowstart_sent {
     /// Returns the packet as the controllers take it.
     pub fn to_sent(&self) -> Sent {
         Sent {
-            mark: Mark::new(self.mark),
+            mark: SendOrder::new(self.mark),
             at: Instant(self.at_ns),
             bytes: Bytes(self.bytes),
             retransmission: self.retransmission != 0,
@@ -150,7 +150,7 @@ impl slowstart_ack {
     /// Returns the ACK; `None` if the limit is none.
     pub fn to_ack(&self) -> Option<Ack> {
         let mut ack = Ack::new(self.newest.to_sent(), Bytes(self.delivered), Bytes(self.prior_inflight));
-        (ack.upto, ack.bytes) = (Mark::new(self.upto), Bytes(self.bytes));
+        (ack.upto, ack.bytes) = (SendOrder::new(self.upto), Bytes(self.bytes));
         (ack.newly_lost, ack.rtt) = (Bytes(self.newly_lost), known(self.rtt_ns).map(Span));
         ack.limit = match self.limit {
             SLOWSTART_BY_WINDOW => Limit::Window,

@@ -22,7 +22,7 @@
 
 use slowstart::control::{Change, Checked, Controller, Exited, State};
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Gain, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
@@ -136,7 +136,7 @@ pub struct Host<C> {
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
     /// The newest packet that was sent while the window was in use, by the rule of [`Limited::Neqo`].
-    used: Mark,
+    used: SendOrder,
     /// The most in flight since the window was last reduced, at first the initial window, and the window when
     /// the newest packet was sent.
     max_flight: Bytes,
@@ -196,7 +196,7 @@ impl<C: Controller> Host<C> {
             busy: None,
             episode: None,
             cwnd_limited: false,
-            used: Mark::default(),
+            used: SendOrder::default(),
             max_flight: mss.max(Bytes(1)) * INITIAL_PACKETS,
             window_before: Bytes::ZERO,
             limited: Limited::default(),
@@ -309,7 +309,7 @@ impl<C: Controller> Host<C> {
         f.delivered = self.delivered;
         f.lost = self.lost;
         f.marked = self.marked;
-        f.next = Mark::new(self.counters.packets);
+        f.next = SendOrder::new(self.counters.packets);
         f.srtt = self.srtt;
         f.min_rtt = self.min_rtt;
         f.rwnd = self.rwnd;
@@ -365,7 +365,7 @@ impl<C: Controller> Host<C> {
             }
         }
         if self.limited == Limited::Neqo && self.uses_window() {
-            self.used = Mark::new(self.counters.packets + 1);
+            self.used = SendOrder::new(self.counters.packets + 1);
         }
         self.sent_total += bytes;
         self.inflight += bytes;
@@ -378,7 +378,7 @@ impl<C: Controller> Host<C> {
         self.window_before = window;
         self.max_flight = self.max_flight.max(self.inflight);
         let sent = Sent {
-            mark: Mark::new(self.counters.packets),
+            mark: SendOrder::new(self.counters.packets),
             at: self.now,
             bytes,
             retransmission: false,

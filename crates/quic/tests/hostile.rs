@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{PathMemory, Sent, Signal};
 use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
 use std::cell::RefCell;
@@ -161,7 +161,7 @@ impl Play {
             }
             Which::Never { number, at } => {
                 let bytes = Bytes(number);
-                (number, Sent { mark: Mark::new(number), at: Instant(at), bytes, ..Sent::default() })
+                (number, Sent { mark: SendOrder::new(number), at: Instant(at), bytes, ..Sent::default() })
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::naming::{self, Suspects};
 use crate::observer::{Candidate, Observer, Prediction};
 use crate::packets::PacketLog;
 use crate::transfer::ExitClass;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_study::record::Class;
 use slowstart_study::stats;
@@ -138,7 +138,7 @@ pub struct Analysis {
     least_rtt: Option<Span>,
     /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first,
     /// since the whole first flight may be one super-segment.
-    round: Option<(Instant, Option<Mark>)>,
+    round: Option<(Instant, Option<SendOrder>)>,
     peak: Bytes,
     peak_before: Bytes,
     /// The most in flight since the connection began; `None` until a packet is sent.
@@ -428,7 +428,7 @@ impl Analysis {
                 w.stop_after(SPURIOUS);
             }
         });
-        self.round = Some((f.now, Some(f.next.max(Mark::new(1)))));
+        self.round = Some((f.now, Some(f.next.max(SendOrder::new(1)))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
         (self.usage.all, self.usage.unused) = (Bytes::ZERO, Bytes::ZERO);

@@ -17,7 +17,7 @@ use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde_json::Value;
 use slowstart::step::Exit;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -125,7 +125,7 @@ impl KernelConnection {
         let f = &mut self.f;
         f.now = f.now.max(Instant(e.now_ns.saturating_sub(self.begin)));
         let next = e.next.min(MOST);
-        f.next = Mark::new(next);
+        f.next = SendOrder::new(next);
         f.inflight = Bytes(next.saturating_sub(e.acked_bytes));
         f.pacing_rate = (e.pacing_rate > 0).then(|| Rate(e.pacing_rate.saturating_mul(8)));
         let rtt = |us: u64| (us > 0).then(|| Span::micros(us.min(MOST / 1000)));
@@ -212,7 +212,7 @@ impl KernelConnection {
         }
         self.analysis.sent(f, &sent, false);
         let mut ack = Ack::new(Sent::default(), newly, prior);
-        ack.upto = Mark::new(acked.0);
+        ack.upto = SendOrder::new(acked.0);
         ack.rtt = rtt;
         ack.limit = if e.limited == Some(false) { Limit::Application } else { Limit::Window };
         self.analysis.ack(f, &ack);

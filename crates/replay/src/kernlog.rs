@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::limits::Lines;
 use crate::observer::Candidate;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
 use std::io::Read;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl Reader<'_> {
         self.rows += 1;
         f.now = f.now.max(Instant::ZERO + Span::micros(now));
         let rtt = Span::micros(rtt);
-        f.next = Mark::new(next);
+        f.next = SendOrder::new(next);
         f.delivered = Bytes(bytes);
         f.pacing_rate = Some(Rate(pacing.saturating_mul(8)));
         f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
@@ -239,7 +239,7 @@ impl Reader<'_> {
             }
         }
         let mut ack = Ack::new(Sent::default(), newly, prior);
-        ack.upto = Mark::new(una);
+        ack.upto = SendOrder::new(una);
         ack.rtt = Some(rtt);
         analysis.ack(f, &ack);
         Ok(())

@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use slowstart::startup::REGISTRY;
-//! use slowstart::units::{Bytes, Instant, Mark, Span};
+//! use slowstart::units::{Bytes, Instant, SendOrder, Span};
 //! use slowstart::view::{Ack, Handshake, Limit, Sent};
 //! use slowstart_replay::analysis::{Analysis, Keep, Setup, facts};
 //! use slowstart_replay::observer::Candidate;
@@ -68,7 +68,7 @@
 //!     f.now = Instant::ZERO + Span::millis(50) * round as u64;
 //!     for _ in 0..window {
 //!         total += mss;
-//!         (f.next, f.inflight) = (Mark::new(total.0), f.inflight + mss);
+//!         (f.next, f.inflight) = (SendOrder::new(total.0), f.inflight + mss);
 //!         let sent = Sent { mark: f.next, at: f.now, bytes: mss, inflight: f.inflight, ..Sent::default() };
 //!         analysis.sent(&f, &sent, false);
 //!     }

@@ -16,7 +16,7 @@ use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::observer::Candidate;
 use crate::samples::{self, Sample};
 use crate::transfer::{Source, Transfer};
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -47,7 +47,7 @@ impl Endpoint {
         self.packets += 1;
         self.total += Bytes(bytes);
         self.f.inflight += Bytes(bytes);
-        self.f.next = Mark::new(number + 1);
+        self.f.next = SendOrder::new(number + 1);
         let sent = Sent {
             mark: self.f.next,
             at: self.f.now,

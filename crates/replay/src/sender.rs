@@ -6,7 +6,7 @@
 //! everything retransmitted had arrived.
 
 use crate::analysis::Analysis;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Limit, Sent, Signal};
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl SentRange {
     /// The packet as it was sent.
     fn sent(&self) -> Sent {
         Sent {
-            mark: Mark::new(self.upto),
+            mark: SendOrder::new(self.upto),
             at: self.at,
             bytes: Bytes(self.bytes.into()),
             sent_total: self.sent_total,
@@ -395,7 +395,7 @@ impl Sender {
         let bytes = Bytes(upto - from);
         self.sent_total += bytes;
         self.facts.inflight += bytes;
-        self.facts.next = Mark::new(upto);
+        self.facts.next = SendOrder::new(upto);
         self.max = upto;
         let piece = SentRange {
             from,
@@ -496,7 +496,7 @@ impl Sender {
             e.retransmitted += n;
         }
         let sent = Sent {
-            mark: Mark::new(upto),
+            mark: SendOrder::new(upto),
             at: now,
             bytes: Bytes(upto - d.from),
             sent_total: self.sent_total,
@@ -687,7 +687,7 @@ impl Sender {
         self.delivered_at = now;
         let peer = prior + self.facts.mss > self.facts.rwnd;
         let mut ack = Ack::new(newest.unwrap_or_default(), Bytes(arrived), prior);
-        ack.upto = Mark::new(self.una);
+        ack.upto = SendOrder::new(self.una);
         ack.bytes = if advanced > 0 { Bytes(arrived) } else { Bytes::ZERO };
         ack.rtt = rtt;
         ack.limit = if peer { Limit::Peer } else { Limit::Window };

@@ -13,7 +13,7 @@
 use slowstart::avoidance;
 use slowstart::control::Controller;
 use slowstart::registry;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Facts, Handshake, Sent};
 use std::hint::black_box;
 use std::process::Command;
@@ -53,9 +53,9 @@ impl Host {
     fn acknowledge(&mut self, now: Instant) {
         let delivered = self.facts.delivered + Bytes(2 * MSS);
         self.ack.prior_inflight = self.facts.inflight;
-        self.ack.upto = Mark::new(delivered.0);
+        self.ack.upto = SendOrder::new(delivered.0);
         let newest = &mut self.ack.newest;
-        (newest.mark, newest.at) = (Mark::new(delivered.0), Instant(now.0 - RTT.0));
+        (newest.mark, newest.at) = (SendOrder::new(delivered.0), Instant(now.0 - RTT.0));
         (newest.delivered, newest.delivered_at, newest.first_sent_at) = (delivered / 2, newest.at, newest.at);
         (newest.inflight, newest.cwnd) = (delivered / 2, delivered / 2);
         self.facts.now = now;
@@ -67,7 +67,7 @@ impl Host {
     fn send(&mut self) {
         let f = &mut self.facts;
         self.sent_total += Bytes(MSS);
-        f.next = Mark::new(self.sent_total.0);
+        f.next = SendOrder::new(self.sent_total.0);
         f.inflight += Bytes(MSS);
         let s = &mut self.sent;
         (s.mark, s.at, s.sent_total, s.inflight) = (f.next, f.now, self.sent_total, f.inflight);

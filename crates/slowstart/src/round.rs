@@ -1,6 +1,6 @@
 //! Measurements that several algorithms share.
 
-use crate::units::{Bytes, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, SendOrder, Span};
 use crate::view::{Ack, Congestion, Limit, View};
 
 /// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when
@@ -10,7 +10,7 @@ use crate::view::{Ack, Congestion, Limit, View};
 /// Rounds are independent of time, so an idle period does not end one.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
-    end: Option<Mark>,
+    end: Option<SendOrder>,
 }
 
 impl Round {
@@ -20,7 +20,7 @@ impl Round {
     /// `mark` is either [`Ack::upto`], so that a loss holds the round up until it is repaired, or the newest
     /// delivered mark ([`Ack::newest`]), so that selective ACKs end rounds as well. A mark older than an
     /// earlier one ends no round.
-    pub fn ends_round(&mut self, mark: Mark, next: Mark) -> bool {
+    pub fn ends_round(&mut self, mark: SendOrder, next: SendOrder) -> bool {
         match self.end {
             Some(end) if mark <= end => false,
             ended => {
@@ -308,11 +308,11 @@ mod tests {
     #[test]
     fn an_older_mark_ends_no_round() {
         let mut round = Round::default();
-        assert!(!round.ends_round(Mark::new(1), Mark::new(10)));
-        assert!(!round.ends_round(Mark::new(10), Mark::new(20)));
-        assert!(round.ends_round(Mark::new(12), Mark::new(20)));
-        assert!(!round.ends_round(Mark::new(11), Mark::new(30)));
-        assert!(round.ends_round(Mark::new(21), Mark::new(30)));
+        assert!(!round.ends_round(SendOrder::new(1), SendOrder::new(10)));
+        assert!(!round.ends_round(SendOrder::new(10), SendOrder::new(20)));
+        assert!(round.ends_round(SendOrder::new(12), SendOrder::new(20)));
+        assert!(!round.ends_round(SendOrder::new(11), SendOrder::new(30)));
+        assert!(round.ends_round(SendOrder::new(21), SendOrder::new(30)));
     }
 
     #[test]

@@ -172,39 +172,39 @@ impl Mul<Gain> for Bytes {
 /// A position in the order of sending: the stream offset after the last byte in TCP, the packet number in
 /// QUIC.
 ///
-/// Marks of one connection are compared, and nothing else: a host makes them, and no code can read a number
+/// Those of one connection are compared, and nothing else: a host makes them, and no code can read a number
 /// from one. So an algorithm cannot take their differences for bytes, which they are in TCP only.
 ///
 /// ```
-/// use slowstart::units::Mark;
-/// assert!(Mark::new(3) > Mark::new(1));
+/// use slowstart::units::SendOrder;
+/// assert!(SendOrder::new(3) > SendOrder::new(1));
 /// ```
 ///
-/// No bytes between two marks:
+/// No bytes between two of them:
 ///
 /// ```compile_fail
-/// use slowstart::units::Mark;
-/// let _ = Mark::new(3) - Mark::new(1);
+/// use slowstart::units::SendOrder;
+/// let _ = SendOrder::new(3) - SendOrder::new(1);
 /// ```
 ///
-/// No mark some bytes after another:
+/// None that is some bytes after another:
 ///
 /// ```compile_fail
-/// use slowstart::units::{Bytes, Mark};
-/// let _ = Mark::new(3) + Bytes(1000);
+/// use slowstart::units::{Bytes, SendOrder};
+/// let _ = SendOrder::new(3) + Bytes(1000);
 /// ```
 ///
 /// No number:
 ///
 /// ```compile_fail
-/// use slowstart::units::Mark;
-/// let _: u64 = Mark::new(3).0;
+/// use slowstart::units::SendOrder;
+/// let _: u64 = SendOrder::new(3).0;
 /// ```
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mark(u64);
+pub struct SendOrder(u64);
 
-impl Mark {
-    /// Returns the mark at `position`. Positions increase in the order of sending, from any origin and with
+impl SendOrder {
+    /// Returns the place at `position`. Positions increase in the order of sending, from any origin and with
     /// any gaps; a retransmission in TCP has the position of its data.
     pub const fn new(position: u64) -> Self {
         Self(position)

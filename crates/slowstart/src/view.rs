@@ -1,6 +1,6 @@
 //! The input of an algorithm: what the host fills in for every event.
 
-use crate::units::{Bytes, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, SendOrder, Span};
 use core::ops::Deref;
 
 /// How much slow start grows for an ACK. This choice changes results more than most algorithms do.
@@ -57,8 +57,8 @@ pub struct Facts {
     /// [needs each](crate::control::Controller::needs_each_mark) must not be used.
     pub marked: Option<Bytes>,
     /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so
-    /// far has a larger mark, and each new one will have.
-    pub next: Mark,
+    /// far is later in this order, and each new one will be.
+    pub next: SendOrder,
     /// Bytes between the cumulative acknowledgement and the end of the data sent (SND.NXT - SND.UNA in TCP);
     /// `None` in a transport without cumulative acknowledgement.
     pub unacked: Option<Bytes>,
@@ -104,7 +104,7 @@ impl Facts {
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
             marked: None,
-            next: Mark::new(0),
+            next: SendOrder::new(0),
             unacked: None,
             srtt: None,
             min_rtt: None,
@@ -159,7 +159,7 @@ impl View<'_> {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Its position in the order of sending: in TCP the end of its data, in QUIC its packet number.
-    pub mark: Mark,
+    pub mark: SendOrder,
     /// When it was sent.
     pub at: Instant,
     /// Its payload, in bytes.
@@ -248,7 +248,7 @@ pub struct Ack {
     /// How far acknowledgements have advanced in the order of sending, which ends rounds: the cumulative
     /// acknowledgement in TCP (SND.UNA), the newest packet acknowledged in QUIC, where earlier packets may be
     /// missing. It never decreases.
-    pub upto: Mark,
+    pub upto: SendOrder,
     /// Bytes for which the window may grow. In TCP those newly delivered if the cumulative acknowledgement
     /// advances, otherwise zero; data that was selectively acknowledged before is not counted again (Linux
     /// `acked_sacked`). In QUIC all that are newly acknowledged (RFC 9002 §7.3.1).
@@ -301,13 +301,13 @@ impl Ack {
     pub fn counted(f: &mut Facts, now: Instant, len: Bytes, inflight: Bytes, rtt: Option<Span>) -> Self {
         let prior_inflight = inflight + len;
         (f.now, f.inflight, f.delivered) = (now, inflight, f.delivered + len);
-        f.next = f.next.max(Mark::new(f.delivered.0 + inflight.0));
+        f.next = f.next.max(SendOrder::new(f.delivered.0 + inflight.0));
         if let Some(rtt) = rtt {
             f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
             f.srtt = Some(f.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
         }
         let at = Instant(now.0.saturating_sub(rtt.map_or(0, |r| r.0)));
-        let newest = Sent { mark: Mark::new(f.delivered.0), at, bytes: len, ..Sent::default() };
+        let newest = Sent { mark: SendOrder::new(f.delivered.0), at, bytes: len, ..Sent::default() };
         Self { rtt, ..Self::new(newest, len, prior_inflight) }
     }
 

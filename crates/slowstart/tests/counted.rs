@@ -3,7 +3,7 @@
 use slowstart::avoidance;
 use slowstart::control::{Controller, Exited};
 use slowstart::registry::{self, Algorithm, AnyController};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, COUNTED, Facts, Handshake, PathMemory, Sent};
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ fn windows(algorithm: &Algorithm, path: Path, counted: bool) -> (Vec<u64>, Optio
         while f.inflight + MSS <= c.state().cwnd {
             sent += MSS;
             f.inflight += MSS;
-            f.next = Mark::new(sent.0);
+            f.next = SendOrder::new(sent.0);
             let packet = Sent {
                 mark: f.next,
                 at: f.now,

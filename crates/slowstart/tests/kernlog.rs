@@ -19,7 +19,7 @@ use common::{facts, startup};
 use flate2::read::GzDecoder;
 use slowstart::startup::Startup;
 use slowstart::step::Window;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Sent, View};
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -100,7 +100,7 @@ fn observe(rows: &[Row], name: &str) -> Vec<(&'static str, u64, u64)> {
         let bytes = row.acked - acked;
         acked = row.acked;
         f.now = row.now;
-        f.next = Mark::new(row.next);
+        f.next = SendOrder::new(row.next);
         f.delivered = row.acked;
         f.pacing_rate = Some(row.pacing);
         f.min_rtt = Some(f.min_rtt.map_or(row.rtt, |m| m.min(row.rtt)));
@@ -110,7 +110,7 @@ fn observe(rows: &[Row], name: &str) -> Vec<(&'static str, u64, u64)> {
         s.on_sent(&v, &Sent { mark: f.next, at: row.now, bytes: new, sent_total: sent, ..Sent::default() });
         let prior_inflight = Bytes(row.next - (row.una - bytes.0).min(row.next));
         let mut ack = Ack::new(Sent::default(), bytes, prior_inflight);
-        (ack.upto, ack.rtt) = (Mark::new(row.una), Some(row.rtt));
+        (ack.upto, ack.rtt) = (SendOrder::new(row.una), Some(row.rtt));
         let step = s.on_ack(&v, &ack);
         let here = |what| (what, row.now.0 / 1000, cwnd.units(row.mss));
         if s.phase() != phase {

@@ -20,7 +20,7 @@ use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::control::{Composed, Controller, Exited, State};
 use slowstart::registry;
 use slowstart::step::Exit;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Growth, Handshake, Sent};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -230,7 +230,7 @@ fn optimistic_acks_count_once() {
             host.fill();
             let (before, sent) = (host.state().cwnd, host.facts.inflight);
             let mut ack = host.acknowledge(sent.0, Some(Span::millis(100)));
-            ack.upto = Mark::new(u64::MAX);
+            ack.upto = SendOrder::new(u64::MAX);
             let _ = host.control.on_ack(&host.facts, &ack);
             assert!(host.state().cwnd - before <= sent, "{name}, round {round}");
             let _ = host.ack(0, None);
@@ -401,7 +401,7 @@ fn idle_time_leaves_the_least_window() {
 /// and that of 1.0, 4.0 and draft-09 is 0. At constant delivery that of 1.0, 4.0 and draft-09 is 1 - 1/g, and
 /// that of 2.0 and 3.x a half for any g.
 #[test]
-fn the_shortfall_has_the_baseline_and_plateau_of_section_6_1b() {
+fn the_shortfall_has_its_baseline_and_plateau() {
     // A total of 16 bits is exact to one in 32,768, and no window here is less than a hundredth of a total.
     const SCALED: f64 = 0.006;
     let config = Config { cases: cases() / 4, failure_persistence: None, ..Config::default() };

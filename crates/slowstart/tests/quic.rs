@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use slowstart::avoidance::{self, AvoidanceEntry};
 use slowstart::control::{Change, Controller, State};
 use slowstart::registry::{self, AlgorithmEntry, AnyController};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -168,7 +168,7 @@ impl Host {
         let skips = u64::from(self.once_in(7));
         self.number += 1 + skips;
         self.total += bytes;
-        self.f.next = Mark::new(match self.numbering {
+        self.f.next = SendOrder::new(match self.numbering {
             Numbering::Packets => self.number,
             Numbering::Stream => self.total.0,
         });
@@ -286,7 +286,7 @@ fn run(plan: &Plan, s: &AlgorithmEntry, a: &AvoidanceEntry, by: Numbering) -> Re
     let mut f = Facts::new(mss, mss * 10);
     (f.min_window, f.supports_pacing, f.pacing_on, f.unsent) = (mss * 2, true, true, plan.unsent);
     // The handshake took three packets of other number spaces.
-    (f.next, f.delivered) = (Mark::new(3), Bytes(3000));
+    (f.next, f.delivered) = (SendOrder::new(3), Bytes(3000));
     let control = s.algorithm.controller(&(a.make)(), f.iw, 1);
     let mut host = Host {
         control,

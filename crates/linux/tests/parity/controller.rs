@@ -6,7 +6,7 @@ use slowstart::bbr::v3::Bbr3;
 use slowstart::control::{Change, Controller};
 use slowstart::registry::Algorithm;
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts as Known, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_linux::{ExitReason, Facts, Kind};
 
@@ -25,7 +25,7 @@ pub(crate) struct ControllerMirror {
 fn newest(f: &Facts) -> Sent {
     let sent = Instant(f.now_ns - u64::from(f.interval_us) * 1000);
     Sent {
-        mark: Mark::new(f.acked_bytes),
+        mark: SendOrder::new(f.acked_bytes),
         at: sent,
         first_sent_at: sent,
         delivered_at: sent,

@@ -3,7 +3,7 @@
 
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Pace, Step, Wake, Window};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{
     Ack, Congestion, Facts as Known, Handshake, HostQueue, Limit, PathMemory, Recovery, Restart, Sent,
     Signal, View,
@@ -115,7 +115,7 @@ pub(crate) fn known(f: &Facts) -> Known {
     k.now = Instant(f.now_ns);
     k.inflight = seg(f, f.inflight);
     k.delivered = seg(f, f.delivered);
-    k.next = Mark::new(f.next);
+    k.next = SendOrder::new(f.next);
     k.srtt = some(f.srtt_us);
     k.min_rtt = some(f.min_rtt_us);
     k.pacing_rate = Some(Rate(f.pacing_rate.saturating_mul(8)));
@@ -361,7 +361,7 @@ impl Mirror {
         let sent = Sent { mark: k.next, at: then.now, bytes, ..Sent::default() };
         self.startup.on_sent(&Self::view(f, &then), &sent);
         let delivered = Bytes(f.acked_bytes - self.acked);
-        let upto = Mark::new(f.acked_bytes);
+        let upto = SendOrder::new(f.acked_bytes);
         let newest = Sent { mark: upto, at: Instant(f.newest_us * 1000), ..Sent::default() };
         let mut ack = Ack::new(newest, delivered, then.inflight);
         ack.upto = upto;
@@ -469,7 +469,7 @@ impl Mirror {
             // The kernel does not tell what this event has found lost.
             let rapid = self.name.starts_with("rapid-start");
             let lost = if rapid { seg(f, f.lost.wrapping_sub(self.lost)) } else { Bytes::ZERO };
-            let newest = Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() };
+            let newest = Sent { mark: SendOrder::new(f.acked_bytes), ..Sent::default() };
             let c = Congestion::new(signal, f.cut, newest).losing(lost, 1);
             if self.name == "jump-start" {
                 // There may have been no ACK since the flight was sent, of which this is a part.

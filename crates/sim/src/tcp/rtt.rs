@@ -1,7 +1,7 @@
 //! RTT estimation and the retransmission timeout: RFC 6298 with the bounds of Linux (`tcp_rtt_estimator`).
 
 use super::profile::RtoRule;
-use slowstart::units::{Mark, Span};
+use slowstart::units::{SendOrder, Span};
 
 /// Maximum retransmission timeout (`TCP_RTO_MAX`).
 pub const RTO_MAX: Span = Span::secs(120);
@@ -20,7 +20,7 @@ pub struct Rtt {
     mdev_max: Span,
     /// The margin that the timeout adds to the smoothed RTT.
     rttvar: Span,
-    round_end: Mark,
+    round_end: SendOrder,
     min: Option<Span>,
     base: Span,
     backoff: u32,
@@ -38,7 +38,7 @@ impl Rtt {
             mdev: Span::ZERO,
             mdev_max: Span::ZERO,
             rttvar: Span::ZERO,
-            round_end: Mark::new(0),
+            round_end: SendOrder::new(0),
             min: None,
             base: RTO_INITIAL,
             backoff: 0,
@@ -47,7 +47,7 @@ impl Rtt {
     }
 
     /// Takes a sample, where everything before `una` is acknowledged and `next` is the next offset to send.
-    pub fn sample(&mut self, rtt: Span, una: Mark, next: Mark) {
+    pub fn sample(&mut self, rtt: Span, una: SendOrder, next: SendOrder) {
         self.least(rtt);
         let Some(srtt) = self.srtt else {
             self.srtt = Some(rtt);
@@ -164,7 +164,7 @@ mod tests {
     fn after(rule: RtoRule, min: Span, samples_ms: &[u64]) -> Rtt {
         let mut r = Rtt::new(rule, min);
         for (i, ms) in samples_ms.iter().enumerate() {
-            r.sample(Span::millis(*ms), Mark::new(i as u64 * 2 + 1), Mark::new(i as u64 * 2 + 2));
+            r.sample(Span::millis(*ms), SendOrder::new(i as u64 * 2 + 1), SendOrder::new(i as u64 * 2 + 2));
         }
         r
     }
@@ -201,7 +201,7 @@ mod tests {
         for n in 0..10_000 {
             let scale = if n % 100 < 50 { 20_000_000 } else { 900_000_000 };
             let r = Span(1_000_000 + crate::random::scale(crate::random::at(7, n), scale));
-            ours.sample(r, Mark::new(n), Mark::new(n + 1));
+            ours.sample(r, SendOrder::new(n), SendOrder::new(n + 1));
             let r = r.0 as f64;
             let (srtt, var) = match plain {
                 None => (r, r / 2.0),
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(r.rto(), Span::secs(1));
         r.after_syn_loss(Span::secs(3));
         assert_eq!(r.rto(), Span::secs(3));
-        r.sample(Span::millis(100), Mark::new(1), Mark::new(2));
+        r.sample(Span::millis(100), SendOrder::new(1), SendOrder::new(2));
         r.after_syn_loss(Span::secs(3));
         assert_eq!(r.rto(), Span::millis(300));
     }

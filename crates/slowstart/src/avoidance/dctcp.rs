@@ -13,7 +13,7 @@ use super::{Adjust, Avoidance};
 use super::reno::{self, Reno};
 use crate::param::params;
 use crate::step::Exit;
-use crate::units::{Bytes, Mark};
+use crate::units::{Bytes, SendOrder};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
@@ -38,7 +38,7 @@ pub struct Dctcp {
     /// The smoothed share of marked bytes, in 1024ths.
     alpha: u32,
     /// The round ends when this is acknowledged.
-    round: Mark,
+    round: SendOrder,
     /// Bytes delivered, and delivered marked, when it began.
     began: (Bytes, Bytes),
 }
@@ -49,7 +49,7 @@ impl Dctcp {
         Self {
             growth: Reno::new(reno::Params::default()),
             alpha: params.alpha,
-            round: Mark::default(),
+            round: SendOrder::default(),
             began: (Bytes::ZERO, Bytes::ZERO),
             params,
         }

@@ -15,7 +15,7 @@
 use super::{Adjust, Avoidance};
 use crate::param::params;
 use crate::step::Exit;
-use crate::units::{Bytes, Instant, Mark, Span};
+use crate::units::{Bytes, Instant, SendOrder, Span};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
@@ -44,7 +44,7 @@ pub struct Prague {
     /// True once a mark was seen: before, the share is not updated.
     seen: bool,
     /// The round ends when this is acknowledged.
-    round: Mark,
+    round: SendOrder,
     /// Bytes delivered, and delivered marked, when it began.
     began: (Bytes, Bytes),
     /// When the share was last updated, and when the window was last reduced for a mark.
@@ -65,7 +65,7 @@ impl Prague {
             params,
             alpha: ONE << SHIFT,
             seen: false,
-            round: Mark::default(),
+            round: SendOrder::default(),
             began: (Bytes::ZERO, Bytes::ZERO),
             updated: Instant::ZERO,
             reduced: None,

@@ -2,7 +2,7 @@
 
 use super::{Change, Controller, State};
 #[cfg(debug_assertions)]
-use crate::units::{Bytes, Instant, Mark};
+use crate::units::{Bytes, Instant, SendOrder};
 use crate::units::{Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 
@@ -27,8 +27,8 @@ struct Seen {
     delivered: Bytes,
     lost: Bytes,
     marked: Option<Bytes>,
-    next: Option<Mark>,
-    upto: Option<Mark>,
+    next: Option<SendOrder>,
+    upto: Option<SendOrder>,
     /// Whether the newest episode is over; `None` before the first.
     episode_over: Option<bool>,
 }

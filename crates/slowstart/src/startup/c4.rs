@@ -31,7 +31,7 @@ use super::Startup;
 use crate::param::params;
 use crate::round::LossShare;
 use crate::step::{Exit, Pace, Resume, Step};
-use crate::units::{Bytes, Fixed, Mark, Rate, Span};
+use crate::units::{Bytes, Fixed, SendOrder, Rate, Span};
 use crate::view::{Ack, Congestion, Handshake, Restart, Sent, Signal, View};
 
 params! {
@@ -74,7 +74,7 @@ pub struct C4 {
     /// By how much the last sample exceeded it and its threshold (`recent_delay_excess`).
     excess: Span,
     /// The round ends with the first ACK beyond this.
-    end: Option<Mark>,
+    end: Option<SendOrder>,
     /// The rate when it began (`push_rate_old`), and whether the path and not the application limited it.
     before: Rate,
     full: bool,

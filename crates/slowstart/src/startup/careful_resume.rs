@@ -18,7 +18,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::step::{Detected, Exit, Pace, Step, Wake};
-use crate::units::{Bytes, Fixed, Mark, Rate};
+use crate::units::{Bytes, Fixed, SendOrder, Rate};
 use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Sent, Signal, View};
 
 params! {
@@ -41,11 +41,11 @@ enum Phase {
     /// The initial window is being sent or in flight.
     Reconnaissance(PathMemory, FirstFlight),
     /// The jump is being sent, after the mark.
-    Unvalidated(Mark),
+    Unvalidated(SendOrder),
     /// The jump has been sent, up to the mark, and is in flight.
-    Validating(Mark),
+    Validating(SendOrder),
     /// Packets of the jump, which ended at the mark, were lost or marked; with the reason and its detection.
-    Retreat(Mark, Exit, Detected),
+    Retreat(SendOrder, Exit, Detected),
     /// After the retreat: slow start to the threshold.
     Regrow(Exit, Detected),
     /// Ordinary slow start: nothing is remembered, or it is used no longer.
@@ -58,7 +58,7 @@ enum FirstFlight {
     /// All but this many bytes.
     Without(Bytes),
     /// All of it, up to this mark.
-    Complete(Mark),
+    Complete(SendOrder),
 }
 
 /// Careful Resume, one instance a connection.

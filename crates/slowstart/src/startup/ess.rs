@@ -27,7 +27,7 @@
 use super::Startup;
 use crate::param::{choice, params};
 use crate::step::{Exit, Pace, Step};
-use crate::units::{Bytes, Fixed, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Fixed, Instant, SendOrder, Rate, Span};
 use crate::view::{Ack, Sent, View};
 
 choice! {
@@ -85,7 +85,7 @@ pub struct Ess {
 #[derive(Clone, Debug)]
 struct Cycle {
     /// The next mark to be sent when the cycle began: the first packet beyond it is the selected one.
-    selected: Mark,
+    selected: SendOrder,
     /// When the selected packet was sent.
     sent_at: Option<Instant>,
     /// When the cycle began, the RTT sample of the ACK that began it, and the bytes delivered then.

@@ -33,7 +33,7 @@
 use super::Startup;
 use crate::param::{choice, params};
 use crate::step::{Exit, Resume, Step};
-use crate::units::{Bytes, Instant, Mark, Span};
+use crate::units::{Bytes, Instant, SendOrder, Span};
 use crate::view::{Ack, Restart, View};
 
 choice! {
@@ -173,7 +173,7 @@ struct Round {
     last_ack: Instant,
     /// The length of the train.
     train: Span,
-    end: Mark,
+    end: SendOrder,
     least: Option<Span>,
     samples: u32,
     /// The minimum RTT of the previous round.

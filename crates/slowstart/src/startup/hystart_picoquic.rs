@@ -20,7 +20,7 @@ use super::Startup;
 use crate::param::params;
 use crate::round::{LossShare, PeakRate};
 use crate::step::{Detected, Exit, Step};
-use crate::units::{Bytes, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, SendOrder, Rate, Span};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
@@ -58,7 +58,7 @@ pub struct HyStartPicoquic {
     losses: LossShare,
     peak: PeakRate,
     /// What was detected, and the last packet sent by then.
-    found: Option<(Detected, Mark)>,
+    found: Option<(Detected, SendOrder)>,
 }
 
 impl HyStartPicoquic {

@@ -12,7 +12,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::step::{Detected, Exit, Pace, Step};
-use crate::units::{Bytes, Mark, Rate};
+use crate::units::{Bytes, SendOrder, Rate};
 use crate::view::{Ack, Congestion, Handshake, Recovery, Sent, Signal, View};
 
 params! {
@@ -28,13 +28,13 @@ struct Flight {
     /// How much of it has been sent, in bytes.
     sent: Bytes,
     /// Its last packet; `None` while it is paced.
-    end: Option<Mark>,
+    end: Option<SendOrder>,
     /// When a loss in it was detected.
     lost: Option<Detected>,
 }
 
 impl Flight {
-    fn holds(&self, mark: Mark) -> bool {
+    fn holds(&self, mark: SendOrder) -> bool {
         self.end.is_none_or(|end| mark <= end)
     }
 

@@ -13,7 +13,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::step::{Detected, Exit, Pace, Step};
-use crate::units::{Bytes, Mark, Rate};
+use crate::units::{Bytes, SendOrder, Rate};
 use crate::view::{Ack, Congestion, Handshake, Recovery, Signal, View};
 
 params! {
@@ -35,7 +35,7 @@ enum Phase {
     Granted(Bytes),
     /// All of the window has been sent, up to the mark, and not all has arrived. What had been delivered
     /// before it.
-    Validating(Bytes, Mark),
+    Validating(Bytes, SendOrder),
     /// Packets of it were lost or marked, with the reason and its detection: slow start to the threshold.
     Regrow(Exit, Detected),
 }

@@ -12,7 +12,7 @@ use super::Startup;
 use crate::param::params;
 use crate::round::RoundMin;
 use crate::step::{Exit, Pace, Step, Wake};
-use crate::units::{Bytes, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, SendOrder, Rate, Span};
 use crate::view::{Ack, Handshake, Sent, View};
 
 params! {
@@ -41,12 +41,12 @@ pub struct Suss {
     /// The current round; in round 1 the initial window is sent.
     round: u32,
     /// The mark at which it ends, when it began, and the bytes sent in it.
-    head: Option<Mark>,
+    head: Option<SendOrder>,
     began: Instant,
     sent: Bytes,
     /// The end of the blue part of what is being sent, and of what is being acknowledged (`None` after that).
-    next_tail: Mark,
-    tail: Option<Mark>,
+    next_tail: SendOrder,
+    tail: Option<SendOrder>,
     /// Blue bytes acknowledged in this round.
     blue: Bytes,
     /// The growth factor may still exceed two.
@@ -79,7 +79,7 @@ impl Suss {
             head: None,
             began: Instant::ZERO,
             sent: Bytes::ZERO,
-            next_tail: Mark::new(0),
+            next_tail: SendOrder::new(0),
             tail: None,
             blue: Bytes::ZERO,
             fast: params.rounds > 0,

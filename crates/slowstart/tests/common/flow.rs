@@ -5,7 +5,7 @@
 use crate::common::{facts, startup};
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::Exit;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Facts, Sent, View};
 
 /// One round trip.
@@ -70,7 +70,7 @@ impl Flow {
         self.facts.now = Instant((t * RTT.0 as f64).round() as u64);
         self.facts.delivered = Bytes(self.delivered);
         let mut ack = Ack::new(Sent::default(), bytes, Bytes::ZERO);
-        (ack.upto, ack.rtt) = (Mark::new(self.delivered), Some(RTT));
+        (ack.upto, ack.rtt) = (SendOrder::new(self.delivered), Some(RTT));
         let v = View { facts: &self.facts, cwnd: Bytes(100_000), ssthresh: None };
         let step = self.startup.on_ack(&v, &ack);
         self.exit = step.exit.map(|why| (why, t));

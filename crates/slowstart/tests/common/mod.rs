@@ -6,7 +6,7 @@ use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::control::{Change, Composed, Controller, State};
 use slowstart::registry::AnyController;
 use slowstart::startup::{self, AnyStartup};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
@@ -165,7 +165,7 @@ impl Host {
         let bytes = self.facts.mss;
         self.facts.unsent = self.facts.unsent.map(|u| u - bytes);
         self.next += bytes.0;
-        let mark = Mark::new(self.origin + self.next);
+        let mark = SendOrder::new(self.origin + self.next);
         let sent = self.sent(mark, bytes, false);
         self.packets.push_back(Packet { sent, left: bytes.0, out: true });
         self.control.on_sent(&self.facts, &sent);
@@ -181,7 +181,7 @@ impl Host {
         self.control.on_sent(&self.facts, &sent);
     }
 
-    fn sent(&mut self, mark: Mark, bytes: Bytes, retransmission: bool) -> Sent {
+    fn sent(&mut self, mark: SendOrder, bytes: Bytes, retransmission: bool) -> Sent {
         self.facts.inflight += bytes;
         self.sent_total += bytes;
         let first_sent_at =
@@ -234,7 +234,7 @@ impl Host {
             self.facts.srtt = Some(self.facts.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
         }
         let mut ack = Ack::new(newest.unwrap_or_default(), Bytes(bytes), prior_inflight);
-        ack.upto = Mark::new(self.origin + self.una);
+        ack.upto = SendOrder::new(self.origin + self.una);
         ack.rtt = rtt;
         ack.limit = self.limit;
         ack

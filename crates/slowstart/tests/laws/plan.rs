@@ -5,7 +5,7 @@ use super::common::{Host, facts};
 use proptest::prelude::*;
 use slowstart::control::{Change, Controller, State};
 use slowstart::registry;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Growth, Handshake, HostQueue, Limit, PathMemory, Signal};
 
 /// A path, a host and the events of a run.
@@ -199,7 +199,7 @@ impl Run {
             Event::Optimistic => {
                 let bytes = host.facts.mss.0.min(host.facts.inflight.0);
                 let mut ack = host.acknowledge(bytes, None);
-                ack.upto = Mark::new(u64::MAX);
+                ack.upto = SendOrder::new(u64::MAX);
                 host.control.on_ack(&host.facts, &ack)
             }
         };
@@ -246,7 +246,7 @@ impl Run {
 pub(crate) fn run(plan: &Plan, s: &registry::AlgorithmEntry, a: &Follower, from: Origin) -> Vec<Seen> {
     let mut f = facts(plan.mss, plan.iw);
     f.now = Instant(from.time);
-    f.next = Mark::new(from.mark);
+    f.next = SendOrder::new(from.mark);
     f.growth = plan.growth;
     f.min_window = f.mss * plan.floor;
     f.gso_max = Bytes(65_536);

@@ -211,7 +211,7 @@ mod order {
     use slowstart::avoidance::reno::Reno;
     use slowstart::control::{Checked, Composed, Controller};
     use slowstart::startup::standard::Standard;
-    use slowstart::units::{Bytes, Instant, Mark, Span};
+    use slowstart::units::{Bytes, Instant, SendOrder, Span};
     use slowstart::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
 
     type Control = Checked<Composed<Standard, Reno>>;
@@ -226,14 +226,14 @@ mod order {
     fn ack(f: &mut Facts, bytes: u64) -> Ack {
         f.delivered += Bytes(bytes);
         let mut a = Ack::new(Sent::default(), Bytes(bytes), Bytes(bytes));
-        a.upto = Mark::new(f.delivered.0);
+        a.upto = SendOrder::new(f.delivered.0);
         a
     }
 
     #[test]
     fn a_host_that_keeps_it_hears_nothing() {
         let (mut c, mut f) = begun();
-        f.next = Mark::new(10_000);
+        f.next = SendOrder::new(10_000);
         let a = ack(&mut f, 1000);
         let _ = c.on_ack(&f, &a);
         let _ = c.on_congestion(&f, &Congestion::new(Signal::Ecn, true, Sent::default()));
@@ -285,7 +285,7 @@ mod order {
         let a = ack(&mut f, 1000);
         let _ = c.on_ack(&f, &a);
         let mut a = ack(&mut f, 1000);
-        a.upto = Mark::new(500);
+        a.upto = SendOrder::new(500);
         let _ = c.on_ack(&f, &a);
     }
 

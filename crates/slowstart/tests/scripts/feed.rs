@@ -4,7 +4,7 @@
 use crate::common::facts;
 use slowstart::control::{Controller, Exited};
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 
 /// The RTT of the path.
@@ -85,7 +85,7 @@ impl<C: Controller> Feed<C> {
         self.f.delivered += delivered;
         self.f.inflight = Bytes(inflight * MSS);
         let mut ack = Ack::new(newest, delivered, prior_inflight);
-        ack.upto = Mark::new(self.f.delivered.0);
+        ack.upto = SendOrder::new(self.f.delivered.0);
         ack.newly_lost = std::mem::take(&mut self.lost);
         ack.rtt = Some(self.rtt);
         ack.limit = self.limit;

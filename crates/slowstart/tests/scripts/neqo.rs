@@ -4,7 +4,7 @@
 use crate::common::{facts, startup};
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Window};
-use slowstart::units::{Bytes, Mark, Span};
+use slowstart::units::{Bytes, SendOrder, Span};
 use slowstart::view::{Ack, Facts, Limit, Sent, View};
 
 const RTT: Span = Span::millis(100);
@@ -37,7 +37,7 @@ impl Neqo {
 
     fn send(&mut self, bytes: u64) {
         self.sent += 1;
-        self.facts.next = Mark::new(self.sent);
+        self.facts.next = SendOrder::new(self.sent);
         let s = Sent { mark: self.facts.next, bytes: Bytes(bytes), ..Sent::default() };
         let v = View { facts: &self.facts, cwnd: Bytes(self.cwnd), ssthresh: None };
         self.startup.on_sent(&v, &s);
@@ -54,7 +54,7 @@ impl Neqo {
 
     fn ack_upto(&mut self, mark: u64, bytes: u64, rtt: Span) -> Step {
         self.facts.delivered += Bytes(bytes);
-        let newest = Sent { mark: Mark::new(mark), ..Sent::default() };
+        let newest = Sent { mark: SendOrder::new(mark), ..Sent::default() };
         let mut a = Ack::new(newest, Bytes(bytes), Bytes(self.cwnd));
         a.rtt = Some(rtt);
         a.limit = self.limit;

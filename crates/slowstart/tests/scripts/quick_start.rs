@@ -4,7 +4,7 @@ use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
 use slowstart::control::Controller;
 use slowstart::startup::Startup;
-use slowstart::units::{Mark, Rate, Span};
+use slowstart::units::{SendOrder, Rate, Span};
 use slowstart::view::{Congestion, Handshake, Sent, Signal};
 
 /// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload is sent at 960/1000 of the
@@ -71,7 +71,7 @@ fn the_end_of_the_granted_window_counts() {
     assert_eq!(host.cwnd(), 159.0);
     let lost = host.facts.mss;
     host.facts.inflight -= lost;
-    let newest = Sent { mark: Mark::new(110 * 960), ..host.oldest() };
+    let newest = Sent { mark: SendOrder::new(110 * 960), ..host.oldest() };
     let c = Congestion::new(Signal::Loss, true, newest).losing(lost, 1);
     let change = host.control.on_congestion(&host.facts, &c);
     assert!(change.exited.is_none());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use slowstart::control::{Change, Checked, Controller};
 use slowstart::registry::AnyController;
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Gain, Instant, Rate, SendOrder, Span};
 use slowstart::view::{
     Ack, Congestion, Facts, Handshake, HostQueue, Limit, PathMemory, Recovery, Sent, Signal,
 };
@@ -34,7 +34,7 @@ pub(super) struct Play<'a> {
     /// Of what was not dropped, by the time at which its ACK could arrive.
     arrivals: BTreeSet<(Instant, u64)>,
     /// Data to be sent again, by mark and size.
-    again: VecDeque<(Mark, Bytes)>,
+    again: VecDeque<(SendOrder, Bytes)>,
     /// The most in flight since the window was last reduced; at first the initial window.
     largest_flight: Bytes,
     /// When the bottleneck, the interface and the pacer are free.
@@ -170,7 +170,7 @@ impl<'a> Play<'a> {
             self.end = self.case.acks;
         }
         if let Some(back) = change.resend {
-            let mark = Mark::new(self.next.saturating_sub(back.0));
+            let mark = SendOrder::new(self.next.saturating_sub(back.0));
             let known = self.flight.values().find(|p| p.sent.mark == mark && !p.sent.retransmission);
             if let (true, Some(p)) = (self.case.tcp, known) {
                 self.again.push_back((mark, p.sent.bytes));
@@ -247,11 +247,11 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn send_packet(&mut self, size: Bytes, again: Option<Mark>, limit: Limit) {
+    fn send_packet(&mut self, size: Bytes, again: Option<SendOrder>, limit: Limit) {
         self.order += 1;
         if again.is_none() {
             self.next = if self.case.tcp { self.next + size.0 } else { self.order };
-            self.f.next = Mark::new(self.next);
+            self.f.next = SendOrder::new(self.next);
             self.f.unsent = self.f.unsent.map(|u| u - size);
         } else {
             self.retransmitted += size;
@@ -383,7 +383,7 @@ impl<'a> Play<'a> {
         }
         let mut ack = Ack::new(p.sent, delivered, prior);
         (ack.newly_lost, ack.rtt, ack.limit) = (lost, rtt, p.limit);
-        ack.upto = Mark::new(self.upto);
+        ack.upto = SendOrder::new(self.upto);
         if self.case.rate_limited {
             let may_grow = self.control.state().cwnd < self.largest_flight * 2;
             ack.limit = if may_grow { Limit::Window } else { Limit::Application };

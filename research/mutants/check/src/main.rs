@@ -6,7 +6,7 @@ use serde_json::Value;
 use slowstart::control::{Change, Controller};
 use slowstart::registry::{self, AnyController};
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Rate, Span};
 use slowstart::view::{
     Ack, Congestion, Facts, Handshake, HostQueue, Limit, PathMemory, Recovery, Sent, Signal,
 };
@@ -54,7 +54,7 @@ fn n(v: &Value) -> u64 {
 fn sent(v: &Value) -> Sent {
     let s = &v["state"];
     Sent {
-        mark: Mark::new(n(&v["mark"])),
+        mark: SendOrder::new(n(&v["mark"])),
         at: Instant(n(&v["at_ns"])),
         bytes: Bytes(n(&v["bytes"])),
         retransmission: v["retransmission"] == true,
@@ -79,7 +79,7 @@ fn facts(k: &serde_json::Map<String, Value>) -> Facts {
     f.delivered = Bytes(v("delivered").unwrap_or(0));
     f.lost = Bytes(v("lost").unwrap_or(0));
     f.marked = v("marked").map(Bytes);
-    f.next = Mark::new(v("next").unwrap_or(0));
+    f.next = SendOrder::new(v("next").unwrap_or(0));
     f.unacked = v("unacked").map(Bytes);
     f.srtt = v("srtt_ns").map(Span);
     f.min_rtt = v("min_rtt_ns").map(Span);
@@ -115,7 +115,7 @@ fn event(line: &Value) -> Event {
         "ack" => {
             let a = &line["ack"];
             let mut ack = Ack::new(sent(&a["newest"]), Bytes(n(&a["delivered"])), Bytes(n(&a["prior_inflight"])));
-            ack.upto = Mark::new(n(&a["upto"]));
+            ack.upto = SendOrder::new(n(&a["upto"]));
             ack.bytes = Bytes(n(&a["bytes"]));
             ack.newly_lost = Bytes(n(&a["newly_lost"]));
             ack.rtt = a["rtt_ns"].as_u64().map(Span);

@@ -1,6 +1,6 @@
 //! A segment in flight and its state.
 
-use slowstart::units::{Bytes, Instant, Mark};
+use slowstart::units::{Bytes, Instant, SendOrder};
 use slowstart::view::Sent;
 
 /// SACKed.
@@ -71,7 +71,7 @@ impl Record {
     /// The segment as controllers see it.
     pub(super) fn sent(&self, s: &DeliveryState) -> Sent {
         Sent {
-            mark: Mark::new(self.end()),
+            mark: SendOrder::new(self.end()),
             at: self.at,
             bytes: Bytes(self.span()),
             retransmission: self.ever_resent(),

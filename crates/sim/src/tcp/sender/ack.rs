@@ -5,7 +5,7 @@ use super::super::scoreboard::{Delivered, Record};
 use super::super::segment::{is_before, milliseconds};
 use super::{Incoming, Outgoing, Phase, Sender, Timer};
 use slowstart::control::Controller;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Ack, Limit};
 
 /// The effect of an ACK.
@@ -85,7 +85,7 @@ impl<C: Controller + Clone> Sender<C> {
     ) {
         if summary.progress {
             let mut ack = Ack::new(self.board.newest(), summary.delivered, prior_inflight);
-            ack.upto = Mark::new(self.board.una());
+            ack.upto = SendOrder::new(self.board.una());
             ack.bytes = summary.earns;
             ack.newly_lost = summary.newly_lost;
             ack.rtt = summary.sample;
@@ -316,7 +316,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Records the RTTs of the oldest and of the newest segment delivered; returns the latter.
     fn record_rtt(&mut self, oldest: Span, newest: Span) -> Span {
-        let (una, next) = (Mark::new(self.board.una()), Mark::new(self.next));
+        let (una, next) = (SendOrder::new(self.board.una()), SendOrder::new(self.next));
         self.rtt.sample(oldest, una, next);
         self.rtt.least(newest);
         self.last_rtt = newest;

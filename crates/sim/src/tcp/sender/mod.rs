@@ -20,7 +20,7 @@ use crate::path::Interface;
 use frto::Frto;
 pub use limits::{LimitedBy, Limits};
 use slowstart::control::{Change, Controller, Exited};
-use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, SendOrder, Span};
 use slowstart::view::{Facts, Handshake, HostQueue, Limit};
 
 /// Segments to be sent, without their headers.
@@ -420,7 +420,7 @@ impl<C: Controller + Clone> Sender<C> {
         f.delivered = Bytes(self.board.delivered);
         f.lost = Bytes(self.board.lost_total);
         f.marked = Some(Bytes(self.counters.marked));
-        f.next = Mark::new(self.next);
+        f.next = SendOrder::new(self.next);
         f.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
         f.srtt = self.rtt.srtt();
         f.min_rtt = self.rtt.min();
@@ -542,7 +542,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.window_end = window_end;
         self.last_sent = now;
         if let Some(rtt) = hs.rtt {
-            self.rtt.sample(rtt, Mark::new(self.board.una()), Mark::new(self.next));
+            self.rtt.sample(rtt, SendOrder::new(self.board.una()), SendOrder::new(self.next));
         }
         if hs.syn_losses > 0 {
             self.rtt.after_syn_loss(self.profile.rto_lost_syn);

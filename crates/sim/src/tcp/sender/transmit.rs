@@ -6,7 +6,7 @@ use super::super::segment::milliseconds;
 use super::limits::Stop;
 use super::{Event, Frto, Outgoing, Phase, Sender, Timer, UNPACED};
 use slowstart::control::Controller;
-use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
 /// Maximum size of the buffers into which what the application writes is cut, bytes (`sk_gso_max_size` less
@@ -357,7 +357,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
         if let (Some(facts), Some(sent)) = (facts, self.board.sent(n)) {
             facts.inflight = self.board.inflight();
-            facts.next = Mark::new(self.next);
+            facts.next = SendOrder::new(self.next);
             facts.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
             self.control.on_sent(facts, &sent);
             self.sync_state();
