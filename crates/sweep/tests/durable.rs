@@ -16,7 +16,10 @@ fn on_disk(store: &Path, is_one: impl Fn(&str) -> bool, of_part: usize) -> usize
     let list = |sub: &str| fs::read_dir(store.join(sub)).expect("a folder").flatten().map(|e| e.path());
     let parts: Vec<_> = list("parts").map(|p| p.file_stem().map(ToOwned::to_owned)).collect();
     let journals = list("journal").filter(|j| !parts.contains(&j.file_stem().map(ToOwned::to_owned)));
-    let lines = |file: &Path| fs::read_to_string(file).expect("text").lines().filter(|l| is_one(l)).count();
+    let lines = |file: &Path| {
+        let text = slowstart_files::read_text(file, 1 << 24).expect("text");
+        text.lines().filter(|l| is_one(l)).count()
+    };
     parts.len() * of_part + journals.map(|j| lines(&j)).sum::<usize>()
 }
 
