@@ -250,7 +250,11 @@ fn two_engines_go_on_with_the_paths_that_were_run() {
         assert!(said.contains(&format!("{done} of 2000 finished")), "{said}");
         let out = start(&dir).wait_with_output().expect("it ends");
         assert!(out.status.success(), "{}", text(&out.stderr));
-        assert!(text(&out.stderr).contains(&format!("{done} of 2000 paths are there")), "{}", text(&out.stderr));
+        assert!(
+            text(&out.stderr).contains(&format!("{done} of 2000 paths are there")),
+            "{}",
+            text(&out.stderr)
+        );
         assert!(lines(&dir).starts_with(&first) && lines(&dir).lines().count() == 2000);
         let whole = folder("kernel-patch-whole");
         let at_once = start(&whole).wait_with_output().expect("it ends");
