@@ -90,6 +90,42 @@ fn a_lost_syn_ack_is_in_the_trace() {
     assert!(e.trace.samples[0].time_s > 1.06, "{}", e.trace.samples[0].time_s);
 }
 
+/// One SYN-ACK is lost: the server sends it twice again, for its timer and for the SYN that comes again, and begins
+/// with a window of one segment, as Linux 6.12 does.
+#[test]
+fn a_second_retransmission_of_the_handshake_leaves_one_segment() {
+    let first_flight = |path: &str, set: &[(&str, &str)]| {
+        let profile = common::with(Profile::LINUX_6_18, set);
+        let mut e = engine(
+            &format!("rate=10Mbit rtt=40ms queue=1bdp {path}"),
+            vec![sized("standard", profile, 100_000)],
+        );
+        let sent = |e: &Engine| e.flows[0].ends[e.flows[0].sender()].tx.counters.packets;
+        e.run_until(Instant::ZERO + Span::secs(5), |e| sent(e) > 0);
+        sent(&e)
+    };
+    assert_eq!(first_flight("drop_synack=1", &[]), 1);
+    // The client's, which sends no data.
+    assert_eq!(first_flight("drop_syn=2", &[]), 10);
+    assert_eq!(first_flight("drop_synack=1", &[("iw_lost_syn", "off")]), 10);
+}
+
+/// A shaper or a policer behind the link holds the rate: it is what fills, and where packets wait.
+#[test]
+fn what_lies_behind_the_link_fills_too() {
+    for (bucket, waits) in [("shaper", true), ("policer", false)] {
+        let path =
+            format!("rate=100Mbit rtt=30ms queue=2bdp {bucket}=\"rate=20Mbit burst=50kB place=after\"");
+        let e = run(&path, vec![sized("standard", Profile::LINUX_6_18, 5_000_000)], Span::secs(10));
+        let t = &e.flows[0].truth;
+        let (full, left) = (t.capacity.expect("full"), t.exit.expect("an exit").detected_at);
+        assert!(full < left, "{bucket}: {full:?} {left:?}");
+        // One BDP at 20 Mbit/s, and what the burst let through.
+        let longest = t.peak_queue_delay;
+        assert_eq!(longest > Span::millis(25), waits, "{bucket}: {longest:?}");
+    }
+}
+
 /// Linux's `pfifo_head_drop` has the same drops as a tail-drop queue of the same length, but the sender learns of the
 /// first one round trip of the queue earlier: what is dropped is the next to leave.
 #[test]

@@ -206,7 +206,8 @@ impl Direction {
     fn has_simple_elements(&self) -> bool {
         let link = self.link.as_ref().is_none_or(|l| !l.marks());
         let before = self.policer.is_none() && self.outage.is_none() && !self.late;
-        link && before && self.scripts.is_empty() && !self.disorders && !self.filters
+        let shaped = self.beyond.iter().any(|e| matches!(e, Element::Link(_)));
+        link && before && !shaped && self.scripts.is_empty() && !self.disorders && !self.filters
     }
 
     /// Returns true if packets may overtake each other, or [arrive twice](Self::draws_copy).
@@ -490,7 +491,11 @@ impl Direction {
     fn special_queue_delay(&self, now: Instant) -> Span {
         let behind = self.hops.iter().flat_map(|hops| hops.ways()).map(|way| way.queue_delay(now));
         let netem = self.netem.as_ref().map_or(Span::ZERO, |n| n.wait(now));
-        behind.fold(netem + self.link_wait(now), |sum, wait| sum + wait)
+        let shapers = self.beyond.iter().filter_map(|e| match e {
+            Element::Link(shaper) => Some(shaper.wait(now)),
+            _ => None,
+        });
+        behind.chain(shapers).fold(netem + self.link_wait(now), |sum, wait| sum + wait)
     }
 
     fn link_wait(&self, now: Instant) -> Span {
@@ -514,8 +519,14 @@ impl Direction {
             (Some(link), None) => link.capacity(from, to),
             (None, _) => self.bottleneck.as_ref().map_or(Bytes::MAX, |b| b.capacity(from, to)),
         };
-        let link = self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)));
-        self.netem.as_ref().map_or(link, |netem| link.min(netem.capacity(from, to)))
+        let buckets = self.beyond.iter().filter_map(|e| match e {
+            Element::Link(shaper) => Some(shaper.capacity(from, to)),
+            Element::Policer(policer) => Some(policer.capacity(from, to)),
+            _ => None,
+        });
+        let policer = self.policer.as_ref().map(|policer| policer.capacity(from, to));
+        let netem = self.netem.as_ref().map(|netem| netem.capacity(from, to));
+        buckets.chain(policer).chain(netem).fold(link, Bytes::min)
     }
 
     /// Returns the bytes of IP packets that have left its first link by `now`, not earlier than any packet before;

@@ -115,6 +115,8 @@ pub struct Profile {
     /// The timeout with which data begins after a handshake packet was sent again, if there is no RTT sample
     /// (RFC 6298 §5.7: 3 s).
     pub rto_lost_syn: Span,
+    /// The first window is one segment after a second retransmission of the SYN or SYN-ACK (`tcp_init_transfer`).
+    pub iw_lost_syn: bool,
     /// Restart from the initial window after an idle period (RFC 2861, `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
     /// How the receiver acknowledges.
@@ -137,7 +139,8 @@ pub struct Profile {
     pub autotune: bool,
     /// The receive buffer at first, bytes (`tcp_rmem[1]`): half of it is window.
     pub rmem_first: Bytes,
-    /// The largest receive window, bytes.
+    /// The largest receive buffer (`tcp_rmem[2]`), bytes: with `autotune` five eighths of it are window at most, since
+    /// packets take memory beside their payload; without, all of it.
     pub rmem: Bytes,
     /// The rate at which the application reads what has arrived; `None` for at once.
     pub read_rate: Option<Rate>,
@@ -195,6 +198,7 @@ impl Profile {
         rto_rule: RtoRule::Linux,
         rto_min: Span::millis(200),
         rto_lost_syn: Span::secs(3),
+        iw_lost_syn: true,
         idle_restart: true,
         ack: AckRule::QuickThenDelayed,
         quick: 16,
@@ -255,6 +259,7 @@ impl Profile {
         frto: false,
         // Since 3.6.
         tsq: None,
+        iw_lost_syn: false,
         compress_acks: false,
         syn_linear: 0,
         syn_retries: 5,
@@ -279,6 +284,7 @@ impl Profile {
         gating: Gating::Off,
         tso: 0,
         ack: AckRule::Each,
+        iw_lost_syn: false,
         ack_pushed: false,
         compress_acks: false,
         autotune: false,
@@ -293,6 +299,7 @@ impl Profile {
         about: "ns-3's TcpSocketBase as its examples run it",
         tso: 0,
         echo_rtt: true,
+        iw_lost_syn: false,
         gating: Gating::Off,
         rack: false,
         tlp: false,
@@ -334,6 +341,7 @@ impl Profile {
         ack_pushed: false,
         compress_acks: false,
         rto_lost_syn: Span::secs(1),
+        iw_lost_syn: false,
         autotune: false,
         rmem: Bytes(1000 * 1460),
         syn_linear: 0,
@@ -490,6 +498,12 @@ impl Profile {
             set: |p, v| Span::read(v).filter(|t| *t > Span::ZERO).map(|t| p.rto_lost_syn = t),
         },
         Knob {
+            name: "iw_lost_syn",
+            expects: "on or off",
+            about: "One segment is the first window after a second retransmission of the SYN or SYN-ACK.",
+            set: |p, v| bool::read(v).map(|on| p.iw_lost_syn = on),
+        },
+        Knob {
             name: "idle_restart",
             expects: "on or off",
             about: "The window shrinks after an idle period (RFC 2861).",
@@ -591,8 +605,8 @@ impl Profile {
         },
         Knob {
             name: "rmem",
-            expects: "bytes of the largest receive window, 2920 to 1073741824",
-            about: "Upper limit of the receive window.",
+            expects: "bytes of the largest receive buffer, 2920 to 1073741824",
+            about: "Upper limit of the receive window: five eighths of it, as packets take memory beside their payload; all of it without autotune.",
             set: |p, v| number(v, 2920, 1 << 30).map(|n| p.rmem = Bytes(u64::from(n))),
         },
         Knob {

@@ -15,6 +15,15 @@ const BLOCKS: usize = 4;
 /// `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u8 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
+/// Memory of a packet of Ethernet in the receive buffer, bytes: half a page, and what describes it (`skb->truesize`).
+const MEMORY: u32 = 2304;
+/// The size of a segment that a receiver expects before data has arrived (`TCP_MSS_DEFAULT`), and the share of the
+/// buffer that is window then, of 256 (`TCP_DEFAULT_SCALING_RATIO`).
+const EXPECTED: u32 = 536;
+const HALF: u64 = 128;
+
+/// How much older than the timestamp to echo that of a segment may be (`TCP_PAWS_WINDOW`), milliseconds.
+const PAWS_WINDOW: i32 = 1;
 
 /// When arrived data is to be acknowledged.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -60,6 +69,8 @@ pub struct Receiver {
     has_holes: bool,
     /// Data that pushes is acknowledged at once, as the application reads all of it.
     acks_pushed: bool,
+    /// The largest segment that has arrived (`rcv_mss`), at most `mss`.
+    largest: u32,
     mss: u32,
     clamp: u64,
     delay: Span,
@@ -87,19 +98,18 @@ impl Receiver {
     /// A receiver before the handshake.
     pub fn new(p: &Profile) -> Self {
         let fixed = p.max_window();
-        // tcp_select_initial_window: half of the initial buffer, in whole segments. A segment of 1448 bytes
-        // takes 2304 bytes of memory, so up to five eighths of the buffer may be window
-        // (tcp_measure_rcv_mss).
+        // tcp_select_initial_window: half of the initial buffer, in whole segments.
         let half = p.rmem_first.0 / 2;
         let whole = half - half % u64::from(p.mss + if p.timestamps { TIMESTAMP_OPTION } else { 0 });
-        let (first, clamp) =
-            if p.autotune { (whole.min(fixed), (p.rmem_first.0 / 8 * 5).min(fixed)) } else { (fixed, fixed) };
+        let max = if p.autotune { fixed / 2 } else { fixed };
+        let (first, clamp) = if p.autotune { (whole.min(max), half.min(max)) } else { (fixed, fixed) };
         let quick = if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 };
         Self {
             rule: p.ack,
             delay: p.delack,
             mss: p.mss,
-            max: Bytes(fixed),
+            largest: EXPECTED.min(p.mss),
+            max: Bytes(max),
             autotune: p.autotune,
             next: 1,
             out_of_order: Ranges::default(),
@@ -134,7 +144,7 @@ impl Receiver {
 
     /// Sets the payload bytes of a full segment, from the handshake.
     pub(super) fn set_mss(&mut self, mss: u32) {
-        self.mss = mss;
+        (self.mss, self.largest) = (mss, self.largest.min(mss));
     }
 
     /// The next offset expected: the acknowledgement number.
@@ -216,17 +226,27 @@ impl Receiver {
         (fin, push): (bool, bool),
         stamp: Option<u32>,
     ) -> AckDecision {
-        self.update_echo(from, stamp);
+        if stamp.is_some_and(|s| self.echo.wrapping_sub(s).cast_signed() > PAWS_WINDOW) {
+            return self.discard(from, to);
+        }
         if fin {
             self.fin_at = to - 1;
         }
         self.measure_round(now);
+        if to - from > u64::from(self.largest) {
+            self.on_larger_segment(to - from);
+        }
         if to <= self.next {
-            // A duplicate: report it at once (RFC 2883).
+            // A duplicate: report it at once (RFC 2883). What ends before the last acknowledgement is not in the
+            // window, and its timestamp does not count (`tcp_sequence`).
+            if to >= self.acked {
+                self.update_echo(from, stamp);
+            }
             (self.dsack_pending, self.dsack) = (true, (from, to));
             self.quick = self.quick.max(self.quick_initial);
             return AckDecision::Now;
         }
+        self.update_echo(from, stamp);
         if from > self.next {
             self.grow_window(to - from);
             self.on_out_of_order(from, to);
@@ -240,6 +260,17 @@ impl Receiver {
         self.right_size(now);
         self.grow_window(to - from);
         if fin { AckDecision::Now } else { self.ack_decision_in_order(now, push) }
+    }
+
+    /// A segment whose timestamp is older than that of data that came in order is discarded (PAWS, RFC 7323 §5.3;
+    /// `tcp_send_dupack`): so is what was only late, if something that was sent after it filled a hole before it.
+    #[cold]
+    fn discard(&mut self, from: u64, to: u64) -> AckDecision {
+        if from < self.next {
+            (self.dsack_pending, self.dsack) = (true, (from, to.min(self.next)));
+            self.quick = self.quick.max(self.quick_initial);
+        }
+        AckDecision::Now
     }
 
     /// Data in order may fill the first hole.
@@ -261,7 +292,9 @@ impl Receiver {
         let due = match self.rule {
             AckRule::Each => true,
             AckRule::QuickThenDelayed | AckRule::Delayed => {
-                self.quick > 0 || self.next - self.acked > u64::from(self.mss) || (push && self.acks_pushed)
+                self.quick > 0
+                    || self.next - self.acked > u64::from(self.largest)
+                    || (push && self.acks_pushed)
             }
         };
         if due {
@@ -374,7 +407,7 @@ impl Receiver {
 
     #[inline]
     fn window(&self) -> u64 {
-        let window = self.window.max(self.window_edge.saturating_sub(self.next)).min(self.max.0);
+        let window = self.window.min(self.max.0).max(self.window_edge.saturating_sub(self.next));
         window.min(self.limit.saturating_sub(self.next))
     }
 
@@ -419,14 +452,29 @@ impl Receiver {
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
+    /// A segment of `len` bytes (several merged into one included) is larger than those before: it tells how much of
+    /// the buffer can be window, as each takes the same memory, of which the payload is a share (`tcp_measure_rcv_mss`).
+    #[cold]
+    fn on_larger_segment(&mut self, len: u64) {
+        if self.largest >= self.mss {
+            return;
+        }
+        let before = if self.largest <= EXPECTED { HALF } else { share(self.largest, self.mss) };
+        self.largest = u64::from(self.mss).min(len) as u32;
+        if self.autotune {
+            let now = share(self.largest, self.mss);
+            let scaled = |window: u64| window * now / before;
+            (self.clamp, self.max) = (scaled(self.clamp), Bytes(scaled(self.max.0)));
+        }
+    }
+
     /// Grows the window by two segments for each that arrives, or by twice the `len` bytes of several merged
     /// into one, up to the limit of right-sizing less the space that they take themselves (`tcp_grow_window`).
     /// While it grows, data is acknowledged at once.
     #[inline]
     fn grow_window(&mut self, len: u64) {
-        let limit = self.clamp.saturating_sub(len);
-        if self.window < limit {
-            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(limit);
+        if self.window + len < self.clamp {
+            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.clamp - len);
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }
@@ -450,5 +498,101 @@ impl Receiver {
             self.clamp = (room + growth).clamp(self.clamp, self.max.0.max(self.clamp));
             self.space = copied;
         }
+    }
+}
+
+/// How much of the buffer is window, of 256, where the largest of segments of at most `mss` bytes has `len`.
+fn share(len: u32, mss: u32) -> u64 {
+    u64::from(len) * 256 / u64::from(MEMORY.max(mss / 5 * 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fewer bytes than a window, so that no round trip is measured: the window that `count` segments of `len` bytes, in order, leave on offer, and how many of the first are
+    /// acknowledged one by one.
+    fn takes(r: &mut Receiver, count: u64, len: u64) -> (u64, u64) {
+        let (mut singly, mut all) = (0, true);
+        for i in 0..count {
+            let from = r.next();
+            let decision = r.on_data(Instant(i * 1_000_000), from, from + len, (false, false), None);
+            all &= decision == AckDecision::Now;
+            singly += u64::from(all);
+            if decision == AckDecision::Now {
+                r.acknowledge(true);
+            }
+        }
+        (r.advertise_at_once(), singly)
+    }
+
+    fn receiver(first: u64, most: u64) -> Receiver {
+        Receiver::new(&Profile { rmem_first: Bytes(first), rmem: Bytes(most), ..Profile::LINUX_6_18 })
+    }
+
+    /// Each segment takes 2304 bytes of memory. With 1250 bytes in each, 138 of 256 bytes of a buffer are window, with
+    /// 1448 bytes 160; while the window grows from the one to the other, two segments for each that comes, data is
+    /// acknowledged at once.
+    #[test]
+    fn the_largest_segment_tells_how_much_of_the_buffer_is_window() {
+        let mut r = receiver(1 << 20, 256 << 20);
+        let near = |window: u64, whole: u64| whole - 2 * 1448 < window && window <= whole;
+        let (window, _) = takes(&mut r, 300, 1250);
+        assert!(near(window, (1 << 20) * 138 / 256), "{window}");
+        let (window, singly) = takes(&mut r, 60, 1448);
+        assert!(near(window, (1 << 20) * 160 / 256), "{window}");
+        let growth = (1_u64 << 20) * (160 - 138) / 256;
+        assert_eq!(singly, growth.div_ceil(2 * 1448));
+    }
+
+    /// Five eighths of the largest buffer are window.
+    #[test]
+    fn a_buffer_holds_more_than_payload() {
+        let mut r = receiver(128 << 10, 128 << 10);
+        let (window, _) = takes(&mut r, 40, 1448);
+        assert!(window <= 81_920 && window > 81_920 - 2 * 1448, "{window}");
+    }
+
+    /// The second of three segments is lost and the third late; what fills the hole was sent after the third, which
+    /// is discarded then, and acknowledged at once. Within a millisecond it is taken.
+    #[test]
+    fn what_is_older_than_what_filled_a_hole_is_discarded() {
+        for (stamp, next) in [(100, 1 + 2 * 1448), (101, 1 + 4 * 1448)] {
+            let mut r = receiver(128 << 10, 256 << 20);
+            let mut data = |from: u64, stamp| {
+                let from = 1 + from * 1448;
+                let decision = r.on_data(Instant::ZERO, from, from + 1448, (false, false), Some(stamp));
+                r.acknowledge(true);
+                (decision, r.next())
+            };
+            assert_eq!(data(0, 99).1, 1 + 1448);
+            assert_eq!(data(3, 101).1, 1 + 1448);
+            assert_eq!(data(1, 102).1, 1 + 2 * 1448);
+            // A duplicate that is older than the last acknowledgement does not make others old.
+            data(0, 200);
+            let late = data(2, stamp);
+            assert_eq!(late, (AckDecision::Now, next));
+        }
+    }
+
+    /// Two segments that are as long as any before are worth an acknowledgement, however small they are.
+    #[test]
+    fn the_second_of_two_small_segments_is_acknowledged() {
+        let mut r = receiver(128 << 10, 256 << 20);
+        takes(&mut r, 50, 600);
+        let mut decide = || {
+            let from = r.next();
+            let decision = r.on_data(Instant::ZERO, from, from + 600, (false, false), None);
+            if decision == AckDecision::Now {
+                r.acknowledge(true);
+            }
+            decision
+        };
+        let decisions: Vec<AckDecision> = (0..4).map(|_| decide()).collect();
+        use AckDecision::{Later, Now};
+        assert!(
+            decisions == [Later, Now, Later, Now] || decisions == [Now, Later, Now, Later],
+            "{decisions:?}"
+        );
     }
 }

@@ -567,7 +567,11 @@ impl<C: Controller + Clone> Sender<C> {
     fn start_controller(&mut self, now: Instant) {
         let Some(hs) = self.handshake.take() else { return };
         self.max_flight = self.iw;
-        let change = self.control.on_established(&self.facts(now), &hs);
+        let mut facts = self.facts(now);
+        if self.profile.iw_lost_syn && hs.syn_losses > 1 && !hs.spurious {
+            facts.iw = Bytes(u64::from(self.profile.mss));
+        }
+        let change = self.control.on_established(&facts, &hs);
         self.apply_change(now, change);
         self.update_pacer();
     }
