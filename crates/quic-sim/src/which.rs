@@ -182,11 +182,11 @@ fn memory<S: Stack>(
     contender: &Contender,
     seed: u64,
 ) -> Result<Option<slowstart::view::PathMemory>, QuicError> {
-    if !study.remember || !contender.startup.uses_path_memory() {
-        return Ok(None);
-    }
+    let path = study.remember.path(&study.path).filter(|_| contender.startup.uses_path_memory());
+    let Some(path) = path else { return Ok(None) };
+    let earlier = Study { path: path.clone(), ..study.clone() };
     let before = random::at(seed, u64::MAX) >> 11;
-    let mut transfer = Transfer::<S>::new(knobs, study, contender, before, None, false)?;
+    let mut transfer = Transfer::<S>::new(knobs, &earlier, contender, before, None, false)?;
     transfer.run(Instant::ZERO + study.duration)?;
     Ok(transfer.handle.and_then(|h| h.lock().memory()))
 }

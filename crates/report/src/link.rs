@@ -65,7 +65,7 @@ fn shortest(study: &Study) -> Option<StudyText> {
             n => format!("connections:{n}"),
         }),
         against: study.against.chunk_by(|a, b| a.drawn && same(a, b)).map(flows).collect(),
-        remember: Some(if study.remember { "on" } else { "off" }.to_string()),
+        remember: Some(study.remember.text().to_string()),
         runs: Some(study.runs),
         seed: Some(study.seed),
     };

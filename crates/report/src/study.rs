@@ -160,6 +160,7 @@ pub fn caveats_in_brief(rows: &[Row]) -> Option<String> {
                 "the path's own delay had risen at the exit"
             }
             "the peer's receive window held the sender back" => "held by the receive window",
+            "the send buffer held the sender back" => "held by the send buffer",
             "the transfer ended before the startup did" => "transfer over before the startup",
             other => other.trim_end_matches('.'),
         };

@@ -7,10 +7,13 @@ use crate::summary::label;
 use crate::words::{bytes, number, rate};
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Span};
+use slowstart_sim::app;
 use slowstart_sim::path::Cause;
 
 /// Loss events told one by one; the rest are counted.
 const TOLD: usize = 6;
+/// A pause of this many seconds without anything in flight is told: the least retransmission timeout of Linux.
+const PAUSE: f64 = 0.2;
 /// What happens when the loss that ended a startup proves spurious.
 const RESUMES: &str = "The startup resumes.";
 
@@ -182,7 +185,8 @@ impl<'a> Told<'a> {
         if let Some(exit) = &row.exit {
             all.extend(self.exit(exit));
         }
-        all.extend(self.losses());
+        all.extend(brief(self.losses()));
+        all.extend(brief(self.pauses()));
         let end = match row.completion_s {
             Some(at) => (at, "The receiver has everything."),
             None if row.caveats.iter().any(|c| c == HANDSHAKE_FAILED) => {
@@ -275,11 +279,48 @@ impl<'a> Told<'a> {
         all
     }
 
-    /// Lost handshake packets, loss recoveries, reductions for marks, timeouts, and slow starts that go on or begin again, the
-    /// first [`TOLD`] of them one by one.
+    /// Pauses of the application after which the window restarts, or stays, and what ends that slow start.
+    fn pauses(&self) -> Vec<(f64, String)> {
+        let mut all = Vec::new();
+        // The threshold with which a slow start after a pause began.
+        let mut again: Option<Option<u64>> = None;
+        for pair in self.samples.windows(2) {
+            let [(before, a), (at, b)] = pair else { continue };
+            let avoids = |s: &Sample| s.phase.as_deref() == Some("avoidance");
+            if a.inflight_bytes == 0 && a.delivered_bytes > 0 && at - before >= PAUSE {
+                let how = if b.cwnd_bytes < a.cwnd_bytes { "restarts at" } else { "is still" };
+                let pause = number(at - before);
+                all.push((
+                    *at,
+                    format!(
+                        "After {pause} s with nothing in flight the window {how} {}.",
+                        self.window(b.cwnd_bytes)
+                    ),
+                ));
+                again = (avoids(a) && !avoids(b)).then_some(b.ssthresh_bytes);
+            } else if let Some(threshold) = again.filter(|_| avoids(b)) {
+                let lost = self
+                    .events
+                    .iter()
+                    .any(|(t, e)| t == at && matches!(&*e.what, "loss" | "timeout" | "mark"));
+                let why = match threshold.zip(b.ssthresh_bytes) {
+                    _ if lost => "",
+                    Some((was, now)) if now < was => ", by its own rule",
+                    _ => ", at the threshold that it had kept",
+                };
+                all.push((
+                    *at,
+                    format!("It leaves slow start again with {}{why}.", self.window(b.cwnd_bytes)),
+                ));
+                again = None;
+            }
+        }
+        all
+    }
+
+    /// Lost handshake packets, loss recoveries, reductions for marks, timeouts, and slow starts that go on or begin again.
     fn losses(&self) -> Vec<(f64, String)> {
         let mut all = Vec::new();
-        let mut more = 0;
         for (i, (at, e)) in self.events.iter().enumerate() {
             let text = match &*e.what {
                 "loss" => {
@@ -297,7 +338,20 @@ impl<'a> Told<'a> {
                 // The exit says so already.
                 "mark" if self.row.exit.as_ref().is_some_and(|x| fixed(x.time_s) == fixed(*at)) => continue,
                 "mark" => "The sender reduces its window for marks.".to_string(),
-                "timeout" => "The retransmission timer fires.".to_string(),
+                "timeout" => {
+                    let next = self.events[i + 1..]
+                        .iter()
+                        .find(|(_, e)| matches!(&*e.what, "loss" | "timeout" | "recovered" | "undone"));
+                    match next {
+                        Some((t, e)) if e.what == "undone" => {
+                            format!(
+                                "The retransmission timer fires; that is undone as spurious at {} s.",
+                                fixed(*t)
+                            )
+                        }
+                        _ => "The retransmission timer fires.".to_string(),
+                    }
+                }
                 "resumed" => RESUMES.to_string(),
                 "restart" => {
                     let end = self.events[i..].iter().find(|(_, e)| e.what == "exit");
@@ -314,10 +368,7 @@ impl<'a> Told<'a> {
                 },
                 _ => continue,
             };
-            if all.len() < TOLD { all.push((*at, text)) } else { more += 1 }
-        }
-        if let Some((_, text)) = all.last_mut().filter(|_| more > 0) {
-            *text = format!("{text} {more} more such events follow.");
+            all.push((*at, text));
         }
         all
     }
@@ -332,9 +383,19 @@ impl<'a> Told<'a> {
             // Payload in a full segment: the rest of a packet is headers.
             let wire = Bytes((size as f64 * self.overhead()) as u64);
             let path = self.study.path.draw(row.seed);
-            let least = path.least_time(wire).as_secs_f64() + 1.5 * row.base_rtt_s;
+            let writes = match &self.study.app {
+                app::Kind::Writes(writes) => writes.lasts().as_secs_f64(),
+                _ => 0.0,
+            };
+            let carries = path.least_time(wire).as_secs_f64();
+            let least = carries.max(writes) + 1.5 * row.base_rtt_s;
+            let pace = if writes > carries {
+                format!(", as the application writes for {} s", number(writes))
+            } else {
+                String::new()
+            };
             all.push(format!(
-                "Time: {} s. With the whole capacity from the first round trip on it would be about {} s: {} s more.",
+                "Time: {} s. With the whole capacity from the first round trip on it would be about {} s{pace}: {} s more.",
                 number(took),
                 number(least),
                 number((took - least).max(0.0))
@@ -498,6 +559,16 @@ impl<'a> Told<'a> {
             ),
         }
     }
+}
+
+/// The first [`TOLD`] of what happened, and how many more there are.
+fn brief(mut all: Vec<(f64, String)>) -> Vec<(f64, String)> {
+    let more = all.len().saturating_sub(TOLD);
+    all.truncate(TOLD);
+    if let Some((_, text)) = all.last_mut().filter(|_| more > 0) {
+        *text = format!("{text} {more} more such events follow.");
+    }
+    all
 }
 
 /// The internal values of a sample, in a sentence that begins with a space.

@@ -3,6 +3,7 @@
 //! A [`StudyText`] is what a user wrote, as arguments or as TOML; [`Study::check`] returns a study or an
 //! error.
 
+mod remember;
 mod text;
 
 use slowstart_sim::app;
@@ -10,6 +11,7 @@ use slowstart_sim::engine::Direction;
 
 use crate::measured::SIMULATOR;
 use crate::record::Param;
+pub use remember::Remember;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{ParamError, ParamValue};
 use slowstart::registry::{self, Algorithm};
@@ -126,8 +128,8 @@ pub struct Study {
     pub duration: Span,
     /// Flows beside the one studied.
     pub against: Vec<CompetingFlow>,
-    /// True if startups get the state of an earlier connection.
-    pub remember: bool,
+    /// Which earlier connection's state startups get.
+    pub remember: Remember,
     /// The number of runs of each startup, 1 at least.
     pub runs: u32,
     /// The seed from which every run's own is drawn.
@@ -666,11 +668,7 @@ impl Study {
         if runs == 0 || runs > 1_000_000 {
             return Err(bad("runs", &runs.to_string(), "a number of runs from 1 to 1000000"));
         }
-        let remember = match text.remember.as_deref().unwrap_or("on") {
-            "on" => true,
-            "off" => false,
-            other => return Err(bad("remember", other, "on or off")),
-        };
+        let remember = Remember::read(text.remember.as_deref().unwrap_or("on"), files)?;
         Ok(Self {
             path,
             contenders,

@@ -114,6 +114,9 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow, limits: &Limits) -> Vec<Str
     if limits.rwnd_limited.is_some_and(|share| share > 0.01) {
         all.push("the peer's receive window held the sender back".to_string());
     }
+    if limits.sndbuf_limited.is_some_and(|share| share > 0.01) {
+        all.push("the send buffer held the sender back".to_string());
+    }
     if study.path.proxy().is_some() {
         all.push(
             "a proxy splits the connection: rate, RTT, exit and losses are those between server and proxy, times those of \
@@ -243,15 +246,13 @@ impl Study {
     }
 
     /// Returns the state of an earlier connection, for startups that use it: that of the same transfer over
-    /// the same path, alone, with other random numbers.
+    /// the same path or another, alone, with other random numbers.
     pub(crate) fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
-        if !self.remember || !flow.startup.uses_path_memory() {
-            return None;
-        }
+        let path = self.remember.path(&self.path).filter(|_| flow.startup.uses_path_memory())?;
         let before = random::at(seed, u64::MAX) >> 11;
         let alone = vec![FlowSpec { start: Instant::ZERO, recorded: false, ..flow.clone() }];
         // The same path, if it is drawn: only what varies on it is drawn afresh.
-        let path = self.path.draw(seed).build(before);
+        let path = path.draw(seed).build(before);
         let mut engine = Engine::new(path, alone, before, Sampling::Off, false);
         engine.complete(Instant::ZERO + self.duration);
         let flow = &engine.flows[0];

@@ -133,6 +133,47 @@ fn drops_have_their_causes() {
     assert_eq!(of("rate=50Mbit rtt=40ms queue=20bdp second_route=20%,10ms"), none);
 }
 
+/// A script drops the 60th packet, which ends slow start before the path is full; 40 MB later two seconds pass. Slow
+/// start begins again with ten segments and ends by HyStart, below the threshold. The second pause is short: the window
+/// of an idle time that a timeout does not exceed stays.
+#[test]
+fn pauses_and_what_follows_are_told() {
+    let bursts =
+        |path: &str, app: &str| StudyText { app: Some(app.into()), size: None, ..text(path, "hystart", "") };
+    let (_, lines) = told(&bursts("rate=50Mbit rtt=60ms queue=4bdp drop=60", "40MB,2s,6MB"));
+    for part in ["After 2.00 s with nothing in flight the window restarts at 10 segments", "by its own rule."]
+    {
+        assert!(lines.contains(part), "{part}: {lines}");
+    }
+    let path = "rate=50Mbit rtt=60ms queue=2bdp";
+    let (_, lines) = told(&bursts(path, "1MB,3s,5MB"));
+    assert!(lines.contains("at the threshold that it had kept."), "{lines}");
+    let (_, lines) = told(&with(bursts(path, "1MB,3s,5MB"), "idle_restart", "off"));
+    assert!(lines.contains("the window is still") && !lines.contains("leaves slow start again"), "{lines}");
+    let (_, lines) = told(&text(path, "hystart", "5MB"));
+    assert!(!lines.contains("nothing in flight"), "{lines}");
+}
+
+/// All waits for 600 ms: the timer fires, and nothing was lost.
+#[test]
+fn a_timeout_that_was_spurious_is_told_as_such() {
+    let outage = |keys: &str| format!("rate=20Mbit rtt=40ms queue=10bdp outage=at=0.3s,{keys}");
+    let (row, lines) = told(&text(&outage("for=600ms,queue=kept"), "hystart", "5MB"));
+    assert_eq!((row.lost_packets, row.first_loss_time_s, row.timeouts), (Some(0), None, Some(1)));
+    assert!(lines.contains("The retransmission timer fires; that is undone as spurious at"), "{lines}");
+    let (_, lines) = told(&text(&outage("for=300ms,queue=flushed"), "hystart", "5MB"));
+    assert!(lines.contains("The retransmission timer fires.") && !lines.contains("undone"), "{lines}");
+}
+
+/// An application that writes 4 MB at 5 Mbit/s needs 6.4 s, whatever the path: that is no cost of the startup.
+#[test]
+fn the_schedule_of_writes_is_no_cost() {
+    let writes = of_app("rate=50Mbit rtt=40ms queue=1bdp", "writes:4MB@5Mbit");
+    let (row, lines) = told(&StudyText { duration: None, ..writes });
+    assert!(row.completion_s > Some(6.4), "{lines}");
+    assert!(lines.contains("as the application writes for 6.39 s: 0.0213 s more"), "{lines}");
+}
+
 /// The queue that overflows is that of the slower link, wherever it lies, and the row says which.
 #[test]
 fn drops_have_their_link() {

@@ -217,3 +217,29 @@ fn wrong_numbers_of_connections_are_refused() {
         assert!(why.contains(says), "{app} {size}: {why}");
     }
 }
+
+/// What careful-resume remembers is the path of the earlier connection: one that was slower lets it begin with less,
+/// one that was faster makes it overshoot.
+#[test]
+fn an_earlier_connection_may_have_had_another_path() {
+    let text = |remember: &str| StudyText {
+        path: "rate=50Mbit rtt=100ms queue=0.5bdp".into(),
+        startups: vec!["careful-resume".into()],
+        size: Some("5MB".into()),
+        remember: Some(remember.into()),
+        ..StudyText::default()
+    };
+    let of = |remember: &str| {
+        let study = Study::check(&text(remember), None).expect("a study");
+        study.run(Job { contender: 0, run: 0 }, Sampling::Off, false).row
+    };
+    let [off, slower, same, faster] =
+        ["off", "rate=5Mbit rtt=100ms queue=1bdp", "on", "rate=500Mbit rtt=100ms queue=1bdp"].map(of);
+    assert!(same.completion_s < slower.completion_s && slower.completion_s < off.completion_s);
+    let lost = |row: &Row| row.lost_packets.expect("observed");
+    assert!(lost(&faster) > lost(&same), "{} and {}", lost(&faster), lost(&same));
+    for wrong in ["maybe", "rate=5Mbit", "rate=5Mbit rtt=1ms proxy=\"rate=5Mbit rtt=1ms\""] {
+        let error = Study::check(&text(wrong), None).expect_err(wrong).to_string();
+        assert!(error.starts_with("remember: found"), "{error}");
+    }
+}

@@ -226,8 +226,8 @@ keys! {
         "Application: bulk, connections:10 (a bulk transfer over ten), web, video, browser, bursts with pauses such as 5MB,2s,5MB, or writes by a schedule such as writes:500kB@1Mbit,2s,10MB";
     against: Vec<String>, "against" "FLOWS", default "",
         "Flows that share the path, as name@start or name@start/up: cubic@-10s starts 10 s before the studied flow, search@2s/up starts 2 s after it and uploads; cubic@-10s/2 crosses link 2 only, /1-2 links 1 and 2, and /+30ms adds 30 ms to its RTT";
-    remember: Option<String>, "remember" "on|off", default "on",
-        "Give startups the state of an earlier connection: on or off";
+    remember: Option<String>, "remember" "on|off|PATH", default "on",
+        "Give startups the state of an earlier connection: on (over the same path), off, or the path that it had, such as 'rate=20Mbit rtt=40ms'";
     runs: Option<u32>, "runs" "N", default "10; 30 over a distribution of paths",
         "Number of runs, each with its own random seed";
     seed: Option<u64>, "seed" "SEED", default "1",
