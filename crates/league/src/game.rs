@@ -130,10 +130,10 @@ pub fn check(engine: &dyn Engine, case: &Case) -> Result<(), Refusal> {
     let needs = [
         // The league drives the other flows and the writes of these cases itself.
         (Part::Driven, case.load != Load::Alone),
-        (Part::Ecn, case.set.contains_key("ecn")),
-        (Part::Knobs, case.set.keys().any(|k| k != "ecn")),
     ];
-    let needs: Vec<Part> = needs.into_iter().filter_map(|(part, needed)| needed.then_some(part)).collect();
+    let set = case.set.keys().map(|key| (Part::of_knob(key), true));
+    let needs: Vec<Part> =
+        needs.into_iter().chain(set).filter_map(|(part, needed)| needed.then_some(part)).collect();
     engine.require(&needs)?;
     // An engine that carries a setting may refuse a value of it, whatever the startup.
     let any = if case.set.is_empty() { None } else { engine.startups("cubic").into_iter().next() };

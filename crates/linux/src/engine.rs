@@ -67,7 +67,9 @@ impl Engine for Kernel {
     fn lacks(&self, part: Part) -> Option<Lack> {
         Some(Lack::but_sim(match part {
             Part::Ecn | Part::Handshake => return None,
-            Part::Profile | Part::Knobs => "the stack is that of this kernel, with its own settings",
+            Part::Profile | Part::Knobs | Part::Buffers => {
+                "the stack is that of this kernel, with its own settings"
+            }
             Part::App => "it sends one bulk transfer",
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Remember => "what a startup remembers is in the kernel (slowstart kernel memory)",

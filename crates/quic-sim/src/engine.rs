@@ -42,7 +42,7 @@ impl Engine for Quic {
 
     fn lacks(&self, part: Part) -> Option<Lack> {
         let why = match part {
-            Part::Profile | Part::Knobs | Part::Ecn => {
+            Part::Profile | Part::Knobs | Part::Buffers | Part::Ecn => {
                 "a TCP stack has it, and this is a QUIC stack, whose settings follow its name (docs/reference/quic.md)"
             }
             Part::App => "it has bulk downloads only",

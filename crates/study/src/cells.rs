@@ -64,6 +64,8 @@ pub struct Cell {
     pub control: Control,
     /// The feedback of ECN that both ends use (the profile's `ecn`), if they do.
     pub ecn: Option<&'static str>,
+    /// The largest receive buffer (the profile's `rmem`), if that is to limit the sender.
+    pub rmem: Option<&'static str>,
 }
 
 /// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the
@@ -222,6 +224,134 @@ const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
         RENO,
         None,
     ),
+    ("reorder-25%", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp reorder=25%,delay=5ms", CUBIC, None),
+    (
+        "reorder-gap",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp reorder=50%,gap=10,delay=8ms",
+        PLAIN,
+        None,
+    ),
+    (
+        "two-routes-5ms",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=50ms queue=1bdp second_route=10%,5ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "two-routes-20ms",
+        8,
+        "rate=50Mbit ack_jitter=240us rtt=80ms queue=2bdp second_route=5%,20ms",
+        RENO,
+        None,
+    ),
+    ("netem-jitter", 8, "rate=20Mbit rtt=30ms queue=1bdp netem=\"delay 20ms 2ms\"", CUBIC, None),
+    (
+        "rtt-steps-1s",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp handover=1s handover_step=20ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "rtt-steps-1s",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp handover=1s handover_step=20ms",
+        RENO,
+        None,
+    ),
+    (
+        "rtt-steps-500ms",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=2bdp handover=500ms handover_step=60ms",
+        PLAIN,
+        None,
+    ),
+    (
+        "rtt-steps-shallow",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=0.5bdp handover=2s handover_step=40ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "rtt-steps-100M",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=50ms queue=1bdp handover=1s handover_step=30ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "rtt-steps-100M",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=50ms queue=1bdp handover=1s handover_step=30ms",
+        RENO,
+        None,
+    ),
+    (
+        "rtt-steps-300ms",
+        12,
+        "rate=20Mbit ack_jitter=600us rtt=300ms queue=1bdp handover=3s handover_step=100ms",
+        CUBIC,
+        None,
+    ),
+    (
+        "rtt-steps-stall",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=2bdp handover=2s handover_step=40ms handover_stall=50ms",
+        RENO,
+        None,
+    ),
+    (
+        "head-drop-deep",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=\"pfifo_head_drop limit 332p\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "head-drop-deep",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=\"pfifo_head_drop limit 332p\"",
+        PLAIN,
+        None,
+    ),
+    (
+        "head-drop-shallow",
+        6,
+        "rate=50Mbit ack_jitter=240us rtt=40ms queue=\"pfifo_head_drop limit 42p\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "head-drop-100M",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=50ms queue=\"pfifo_head_drop limit 416p\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "head-drop-100M",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=50ms queue=\"pfifo_head_drop limit 416p\"",
+        RENO,
+        None,
+    ),
+    (
+        "head-drop-5M",
+        10,
+        "rate=5Mbit ack_jitter=2400us rtt=20ms queue=\"pfifo_head_drop limit 34p\"",
+        RENO,
+        None,
+    ),
+    (
+        "head-drop-300ms",
+        12,
+        "rate=20Mbit ack_jitter=600us rtt=300ms queue=\"pfifo_head_drop limit 500p\"",
+        CUBIC,
+        None,
+    ),
     ("duplicate", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp duplicate=2%", CUBIC, None),
 ];
 
@@ -238,6 +368,20 @@ const OBJECTS: &[(&str, &str, &str)] = &[
     ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "1MB"),
     ("200M-20ms", "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", "100kB"),
     ("200M-20ms", "rate=200Mbit ack_jitter=60us rtt=20ms queue=1bdp", "1MB"),
+];
+
+/// Transfers that the receive buffer limits: path, size, and the largest buffer.
+const FLOW_CONTROL: &[(&str, &str, &str, &str, Control)] = &[
+    ("20M-50ms", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "5MB", "131072", CUBIC),
+    ("20M-50ms", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "10MB", "262144", CUBIC),
+    ("20M-50ms", "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp", "10MB", "524288", RENO),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "10MB", "524288", CUBIC),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "10MB", "786432", RENO),
+    ("50M-50ms", "rate=50Mbit ack_jitter=240us rtt=50ms queue=1bdp", "10MB", "1048576", CUBIC),
+    ("100M-20ms", "rate=100Mbit ack_jitter=120us rtt=20ms queue=1bdp", "10MB", "262144", CUBIC),
+    ("100M-20ms", "rate=100Mbit ack_jitter=120us rtt=20ms queue=1bdp", "10MB", "400000", PLAIN),
+    ("20M-300ms", "rate=20Mbit ack_jitter=600us rtt=300ms queue=1bdp", "5MB", "524288", CUBIC),
+    ("10M-100ms", "rate=10Mbit ack_jitter=1200us rtt=100ms queue=1bdp", "3MB", "200000", RENO),
 ];
 
 /// Applications that pause, and one that writes slowly before it sends in bulk.
@@ -286,10 +430,14 @@ impl Cell {
             duration: (self.size.is_none() && !self.ends()).then(|| format!("{}s", self.seconds)),
             size: self.size.map(String::from),
             profile: carries(Part::Profile).then_some(profile),
-            set: [("rmem_first", carries(Part::Knobs).then_some(first)), ("ecn", self.ecn)]
-                .into_iter()
-                .filter_map(|(key, value)| Some((key.to_string(), value?.to_string())))
-                .collect(),
+            set: [
+                ("rmem_first", carries(Part::Buffers).then_some(first)),
+                ("rmem", self.rmem),
+                ("ecn", self.ecn),
+            ]
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_string(), value?.to_string())))
+            .collect(),
             runs: Some(RUNS),
             ..StudyText::default()
         };
@@ -324,6 +472,7 @@ impl Cell {
                 traced: path.contains("trace="),
                 control: *c,
                 ecn: None,
+                rmem: None,
             })
         };
         let element = |&(name, seconds, path, control, ecn): &(&str, u32, &'static str, Control, _)| Self {
@@ -335,6 +484,7 @@ impl Cell {
             traced: false,
             control,
             ecn,
+            rmem: None,
         };
         let object = |&(path_name, path, size): &(&str, &'static str, &'static str)| Self {
             name: format!("{path_name} {size}"),
@@ -345,6 +495,24 @@ impl Cell {
             traced: false,
             control: CUBIC,
             ecn: None,
+            rmem: None,
+        };
+        let buffer = |&(path, keys, size, rmem, control): &(
+            &str,
+            &'static str,
+            &'static str,
+            &'static str,
+            Control,
+        )| Self {
+            name: format!("{path} {size} rmem={rmem} {}", control.name),
+            path: keys,
+            seconds: 0,
+            size: Some(size),
+            app: None,
+            traced: false,
+            control,
+            ecn: None,
+            rmem: Some(rmem),
         };
         let application = |&(name, path, app, control): &(&str, &'static str, &'static str, Control)| Self {
             name: format!("{name} {}", control.name),
@@ -355,9 +523,13 @@ impl Cell {
             traced: false,
             control,
             ecn: None,
+            rmem: None,
         };
         let all = MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element));
-        all.chain(OBJECTS.iter().map(object)).chain(APPS.iter().map(application)).collect()
+        all.chain(OBJECTS.iter().map(object))
+            .chain(FLOW_CONTROL.iter().map(buffer))
+            .chain(APPS.iter().map(application))
+            .collect()
     }
 }
 
@@ -495,12 +667,12 @@ mod tests {
     use crate::simulator::Simulator;
 
     #[test]
-    fn there_are_99_cells_with_names_of_their_own_and_paths_that_are_read() {
+    fn there_are_129_cells_with_names_of_their_own_and_paths_that_are_read() {
         let mut names: Vec<String> = Cell::all().into_iter().map(|c| c.name).collect();
-        assert_eq!(names.len(), 99);
+        assert_eq!(names.len(), 129);
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 99);
+        assert_eq!(names.len(), 129);
         for cell in Cell::all().into_iter().filter(|c| !c.traced) {
             cell.study(&Simulator, None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
         }

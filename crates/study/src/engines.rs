@@ -17,8 +17,10 @@ use thiserror::Error;
 pub enum Part {
     /// The key `profile`: which TCP stack.
     Profile,
-    /// The key `set`: knobs of the TCP stack, but that of ECN.
+    /// The key `set`: knobs of the TCP stack, but those of the next two.
     Knobs,
+    /// The knobs `rmem_first` and `rmem`: the receive buffer (`tcp_rmem`).
+    Buffers,
     /// The knob `ecn`: the feedback that both ends use.
     Ecn,
     /// The key `app`: applications other than a bulk download.
@@ -43,11 +45,20 @@ pub enum Part {
 }
 
 impl Part {
+    /// The part that carries a knob.
+    pub fn of_knob(key: &str) -> Self {
+        match key {
+            "ecn" => Self::Ecn,
+            "rmem" | "rmem_first" => Self::Buffers,
+            _ => Self::Knobs,
+        }
+    }
+
     /// The key of a study file, or the argument, that asks for it.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Profile => "profile",
-            Self::Knobs | Self::Ecn => "set",
+            Self::Knobs | Self::Buffers | Self::Ecn => "set",
             Self::App => "app",
             Self::Against => "against",
             Self::Remember => "remember",
@@ -246,13 +257,12 @@ pub fn checked<E: Engine + ?Sized>(
     root: Option<&Path>,
 ) -> Result<Study, EngineError> {
     text.check_lengths()?;
+    let sets = |part| text.set.keys().any(|key| Part::of_knob(key) == part);
     let given = [
         (Part::Profile, text.profile.is_some()),
-        (
-            Part::Knobs,
-            text.set.keys().any(|k| k != "ecn") || text.startups.iter().any(|s| own_settings(s).1.is_some()),
-        ),
-        (Part::Ecn, text.set.contains_key("ecn")),
+        (Part::Knobs, sets(Part::Knobs) || text.startups.iter().any(|s| own_settings(s).1.is_some())),
+        (Part::Buffers, sets(Part::Buffers)),
+        (Part::Ecn, sets(Part::Ecn)),
         (Part::Remember, text.remember.is_some()),
     ];
     let given: Vec<Part> = given.into_iter().filter_map(|(part, given)| given.then_some(part)).collect();

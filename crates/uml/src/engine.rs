@@ -9,6 +9,7 @@ use slowstart::units::Span;
 use slowstart_sim::engine::Sampling;
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_sim::tcp::ecn::EcnRule;
+use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
 use slowstart_study::record::Param;
 use slowstart_study::run::{Job, Outcome};
@@ -154,6 +155,8 @@ impl Linux {
             why: "its files are not on a disk".to_string(),
             instead: "sim".to_string(),
         })?;
+        // What the study sets has precedence over the settings of the engine.
+        let (own, default) = (&study.profile, &Profile::LINUX_6_18);
         Ok(Transfer {
             path: written.0.to_string(),
             // A guest has another working directory.
@@ -172,8 +175,8 @@ impl Linux {
                 EcnRule::AccEcn => Some(3),
             },
             read: self.read.0,
-            rmem_first: self.rmem_first,
-            rmem: self.rmem,
+            rmem_first: if own.rmem_first == default.rmem_first { self.rmem_first } else { own.rmem_first.0 },
+            rmem: if own.rmem == default.rmem { self.rmem } else { Some(own.rmem.0) },
             capture,
         })
     }
@@ -227,9 +230,15 @@ impl Engine for Linux {
 
     fn lacks(&self, part: Part) -> Option<Lack> {
         Some(Lack::but_sim(match part {
-            Part::Ecn | Part::App | Part::Handshake | Part::Samples | Part::Pcap | Part::Qlog => return None,
+            Part::Ecn
+            | Part::Buffers
+            | Part::App
+            | Part::Handshake
+            | Part::Samples
+            | Part::Pcap
+            | Part::Qlog => return None,
             Part::Profile | Part::Knobs => {
-                "the stack is that of its kernel (settings of the engine: read, rmem_first, rmem)"
+                "the stack is that of its kernel (settings of the engine: read, rmem_first, rmem; of the stack: ecn, rmem_first, rmem)"
             }
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Remember => "each run has a kernel of its own, which remembers nothing",

@@ -176,8 +176,12 @@ pub(crate) struct Recording {
     pub failed: Option<String>,
     /// Data packets that entered the path.
     pub data: u64,
-    /// When the path dropped each data packet that it dropped.
-    pub drops: Vec<u64>,
+    /// When the path dropped each data packet that it dropped, and why, as the place of the cause among all.
+    pub drops: Vec<(u64, u8)>,
+    /// When each SYN and each SYN-ACK left its sender.
+    pub syns: [Vec<u64>; 2],
+    /// When the path dropped one of each.
+    pub lost_syns: [Vec<u64>; 2],
     /// Data packets that the path marked.
     pub marked: u64,
     /// Each wait at the bottleneck that was longer than those before it: when the data packet came, and how long it waited.

@@ -5,10 +5,13 @@ use crate::order::{Recording, Seen};
 use crate::segments::packets;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::engine::Sampling;
+use slowstart_sim::path::Cause;
 use slowstart_sim::tcp::ecn::EcnRule;
 use slowstart_study::limits::{Chrono, State};
 use slowstart_study::measured::{CWR, INVALID, Identity, Measured, PacketSize, first_loss};
-use slowstart_study::record::{Cost, HANDSHAKE_FAILED, Limits, Marks, Objects, Row, Sample, Trace};
+use slowstart_study::record::{
+    Cost, EventRow, HANDSHAKE_FAILED, Limits, LostBy, Marks, Objects, Row, Sample, Trace,
+};
 use slowstart_study::run::{Job, Outcome};
 use slowstart_study::scenario::Study;
 use std::collections::BTreeMap;
@@ -102,6 +105,31 @@ fn objects(study: &Study, r: &Recording) -> Option<Objects> {
     study.app.has_objects().then(|| Objects::new(if times.is_empty() { vec![None] } else { times }))
 }
 
+/// Why the path dropped each data packet that it dropped.
+fn causes(r: &Recording) -> impl Iterator<Item = Cause> + '_ {
+    r.drops.iter().filter_map(|(_, cause)| Cause::ALL.get(usize::from(*cause)).copied())
+}
+
+/// What the path dropped, and what became of the packets of the handshake, in order of time.
+fn events(r: &Recording) -> Vec<EventRow> {
+    let event = |at: u64, what: &'static str, why: String| EventRow {
+        time_s: Span(at).as_secs_f64(),
+        flow: 0,
+        what: what.into(),
+        why: Some(why),
+        link: None,
+    };
+    let drops = r.drops.iter().zip(causes(r)).map(|((at, _), cause)| event(*at, "drop", cause.to_string()));
+    let mut all: Vec<EventRow> = drops.collect();
+    for (i, name) in ["SYN", "SYN-ACK"].into_iter().enumerate() {
+        all.extend(r.lost_syns[i].iter().map(|at| event(*at, "handshake", format!("{name} lost"))));
+        let again = r.syns[i].iter().skip(1);
+        all.extend(again.map(|at| event(*at, "handshake", format!("{name} sent again"))));
+    }
+    all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+    all
+}
+
 /// The outcome of a job.
 pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, sampling: Sampling) -> Outcome {
     let path = study.path.build(seed);
@@ -119,6 +147,9 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
     if let Some(why) = &r.failed {
         caveats.push(if r.received == 0 { HANDSHAKE_FAILED.to_string() } else { why.clone() });
     }
+    if r.syns.iter().any(|sent| sent.len() > 1) {
+        caveats.push("a packet of the handshake was sent again".to_string());
+    }
     if 100 * r.late > r.released {
         caveats.push(INVALID.to_string());
     }
@@ -134,15 +165,17 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         capacity: r.seen.iter().find(fills).map(|s| Span(s.at)),
         class_by_heuristic: None,
         capacity_by_heuristic: None,
-        first_drop: r.drops.first().map(|at| Span(*at)),
+        first_drop: r.drops.first().map(|(at, _)| Span(*at)),
         first_loss: first_loss(&r.seen, |s| (s.state, s.ssthresh, s.retransmitted)).map(|s| Span(s.at)),
         marks: (study.profile.ecn != EcnRule::Off).then(|| marks(r)),
         peak_inflight: r.seen.iter().map(|s| u64::from(s.inflight) * mss).max(),
         peak_queue_delay: Some(longest(&r.waits, None)),
         startup_queue_delay: Some(longest(&r.waits, left)),
-        startup_lost: Some(r.drops.iter().filter(|at| left.is_none_or(|left| **at < left.0)).count() as u64),
+        startup_lost: Some(
+            r.drops.iter().filter(|(at, _)| left.is_none_or(|left| *at < left.0)).count() as u64
+        ),
         lost: Some(r.drops.len() as u64),
-        lost_by: None,
+        lost_by: Some(LostBy::count(causes(r))),
         links: Vec::new(),
         retransmitted: r.seen.last().map(|s| u64::from(s.retransmitted)),
         timeouts: Some(timeouts(r)),
@@ -159,7 +192,11 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         caveats,
     };
     let row = Row::new(Identity::new("linux", study, contender, job.run, seed), &measured);
-    let trace =
-        Trace { samples: samples(r, sampling, mss, left), packets: packets(&r.packets), ..Trace::default() };
+    let trace = Trace {
+        samples: samples(r, sampling, mss, left),
+        events: events(r),
+        packets: packets(&r.packets),
+        ..Trace::default()
+    };
     Outcome { job, row, trace, measured }
 }

@@ -17,7 +17,7 @@ use slowstart_study::simulator::Simulator;
 use slowstart_study::words;
 use std::path::{Path, PathBuf};
 
-/// Compare the simulator with the running Linux kernel over 71 combinations of path and control
+/// Compare the simulator with the running Linux kernel over a hundred combinations of path and control
 ///
 /// Each combination of a path and a congestion control, a cell, runs five times on
 /// the running kernel behind an emulated path, and five times in the simulator with

@@ -30,7 +30,12 @@ struct Carried {
 #[derive(Default)]
 pub(super) struct Counts {
     pub data: u64,
-    pub drops: Vec<u64>,
+    /// See [`crate::order::Recording::drops`].
+    pub drops: Vec<(u64, u8)>,
+    /// When a SYN or SYN-ACK entered the path.
+    pub syns: Vec<u64>,
+    /// When the path dropped one.
+    pub lost_syns: Vec<u64>,
     pub marked: u64,
     /// See [`crate::order::Recording::waits`].
     pub waits: Vec<(u64, u64)>,
@@ -43,6 +48,10 @@ pub(super) struct Counts {
 fn hex(bytes: &[u8]) -> String {
     let digit = |n: u8| char::from_digit(n.into(), 16).unwrap_or('0');
     bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+}
+
+fn is_syn(kind: Kind) -> bool {
+    matches!(kind, Kind::Syn | Kind::SynAck)
 }
 
 /// A direction, with the packets on it.
@@ -91,6 +100,9 @@ impl Lane {
             n += 1;
             let info = PacketInfo { bytes: length, ..packet_info(&headers[..HEADERS.min(length as usize)]) };
             self.counts.data += u64::from(info.kind == Kind::Data);
+            if is_syn(info.kind) {
+                self.counts.syns.push(now.0);
+            }
             let wait = self.direction.queue_delay(now);
             let carried = Carried { headers, length, at: now, wait, kind: info.kind, ecn: info.ecn };
             self.record(now, true, &carried);
@@ -115,7 +127,9 @@ impl Lane {
                 Ok(due) => due,
                 Err(dropped) => {
                     if is_data {
-                        self.counts.drops.push(dropped.at.0);
+                        self.counts.drops.push((dropped.at.0, dropped.cause as u8));
+                    } else if is_syn(carried.kind) {
+                        self.counts.lost_syns.push(dropped.at.0);
                     }
                     continue;
                 }

@@ -235,11 +235,12 @@ impl Run {
         r.ended = self.now.0;
         let counted = self.server.connection.as_ref().and_then(|c| Info::of(c).ok());
         r.chrono = counted.map(|i| i.chrono());
-        let (counts, back) = (take(&mut self.forward.counts), &self.back.counts);
+        let (counts, back) = (take(&mut self.forward.counts), take(&mut self.back.counts));
         r.late = counts.late + back.late;
         r.released = counts.released + back.released;
         (r.data, r.drops, r.marked) = (counts.data, counts.drops, counts.marked);
         r.waits = counts.waits;
+        (r.syns, r.lost_syns) = ([back.syns, counts.syns], [back.lost_syns, counts.lost_syns]);
         let packets = [self.forward.packets.take(), self.back.packets.take()];
         r.packets = packets.into_iter().flatten().flatten().collect();
         r.packets.sort_by_key(|p| p.at);
