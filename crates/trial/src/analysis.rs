@@ -545,8 +545,9 @@ impl Trial {
         for measure in Measure::ALL.into_iter().filter(|m| *m != self.measure) {
             comparisons.extend(running.iter().filter(|i| **i > 0).map(|arm| compared(measure, *arm, 0)));
         }
-        let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
         let balanced = self.is_balanced();
+        // An invalid trial decides nothing.
+        let leaders: Vec<usize> = running.iter().copied().filter(|i| !balanced || !beaten[*i]).collect();
         let decided = verdict(self.measure, &leaders, &running, balanced, &name);
         let verdict = if balanced { decided + &unlike } else { decided } + &self.lost_text();
         Analysis {
@@ -649,6 +650,45 @@ mod tests {
         let mut units: Vec<u64> = t.outcomes().iter().map(|o| o.unit).collect();
         units.sort_unstable();
         assert_eq!((units, t.open().count()), (vec![10, 20], 0));
+    }
+
+    /// The second arm gets `each` connections of which one in `lacks` has no time, the first 1,000 slower ones.
+    fn faster(each: u64, lacks: u64) -> Trial {
+        let mut t = trial();
+        for n in 0..1000 {
+            t.put(n, outcome(0, n), true);
+        }
+        for n in 0..each {
+            let last_s = (n % lacks > 0).then_some(0.5 + 0.001 * (n % 7) as f64);
+            t.put(1000 + n, Outcome { last_s, ..outcome(1, 1000 + n) }, true);
+        }
+        t
+    }
+
+    #[test]
+    fn an_invalid_trial_decides_nothing() {
+        let a = faster(1000, 1000).analyse();
+        assert!(a.balanced && a.leaders == ["search"], "{}", a.verdict);
+        let invalid = faster(700, 1000).analyse();
+        assert!(!invalid.balanced && invalid.leaders == ["cubic", "search"], "{:?}", invalid.leaders);
+        assert!(invalid.verdict.starts_with("invalid: "), "{}", invalid.verdict);
+        // Nor does it say which arm lacks values, which another share of the connections may cause.
+        let lacking = |each| faster(each, 3).analyse().verdict;
+        assert!(lacking(1000).contains("search lacks a time-last more often"), "{}", lacking(1000));
+        assert!(!lacking(700).contains("lacks"), "{}", lacking(700));
+    }
+
+    #[test]
+    fn an_a_a_phase_without_the_planned_shares_has_failed() {
+        let of = |each: u64| {
+            let mut t = trial();
+            for n in 0..1000 + each {
+                let last_s = Some(1.0 + 0.001 * (n % 7) as f64);
+                t.put(n, Outcome { last_s, ..outcome(usize::from(n >= 1000), n) }, true);
+            }
+            t.is_a_a()
+        };
+        assert!(of(1000) && !of(700));
     }
 
     #[test]

@@ -97,8 +97,10 @@ mod tests {
         assert!(
             !lacks((2000, 520), (2000, 500)) && !lacks((2000, 3), (2000, 0)) && !lacks((49, 49), (2000, 0))
         );
-        // None of a small arm is no proof while the other lacks few.
-        assert!(!lacks((1900, 95), (100, 0)));
+        // None of a small arm is no proof while the other lacks few, nor are two of it where none other lacks.
+        assert!(!lacks((1900, 95), (100, 0)) && !lacks((100, 2), (2000, 0)));
+        // Few units are none, however unlike they are.
+        assert!(!lacks((49, 49), (49, 0)) && lacks((50, 50), (50, 0)));
     }
 
     /// Connections that lack a value as often in each arm, at 20 looks, with shares of a half and of a twentieth.

@@ -11,6 +11,7 @@ use slowstart_trial::statistics::StatisticsError;
 use slowstart_trial::{Guard, Measure, Outcome, Plan, Pooled, Server, Statistics, Stratify, Trial, pool};
 
 const TWO: [&str; 2] = ["cubic:50%", "ours:50%"];
+const TWO_NAMES: [&str; 2] = ["cubic", "ours"];
 const SERVERS: usize = 4;
 const LOOKS: usize = 20;
 
@@ -218,13 +219,31 @@ fn a_server_whose_records_were_lost_is_left_out_and_named() {
     let whole = server("a", 1, 4000, |_, _| true, 0);
     // One record of three of the second arm is lost.
     let broken = server("b", 2, 4000, |o, key| o.arm == 0 || key % 3 > 0, 650);
-    let p = pool(&[whole.clone(), broken]).expect("one plan");
+    let p = pool(&[whole.clone(), broken.clone()]).expect("one plan");
     assert_eq!((p.servers[0].balanced, p.servers[1].balanced), (true, false));
     let notes = p.notes.join("\n");
     assert!(notes.contains("b: its arms have not received their shares, so it is left out"), "{notes}");
     assert!(notes.contains("b: 650 records were lost"), "{notes}");
     let alone = pool(&[whole]).expect("one");
     assert_eq!(p.comparisons[0].effect, alone.comparisons[0].effect);
+    // Nothing is left to compare.
+    let nothing = pool(&[broken]).expect("one");
+    assert!(nothing.verdict.starts_with("invalid: on no server"), "{}", nothing.verdict);
+    assert!(nothing.comparisons.iter().all(|c| c.effect.is_none()) && nothing.leaders == TWO_NAMES);
+}
+
+/// A server ended the faster arm, so that its connections there are those of another time.
+#[test]
+fn an_arm_that_a_server_ended_takes_part_in_no_comparison() {
+    let whole = completing("a", 1, 4000, (0.6, false), |_, _| true);
+    let mut ended = completing("b", 2, 4000, (0.6, false), |_, _| true);
+    let both = pool(&[whole.clone(), ended.clone()]).expect("one plan");
+    assert_eq!(both.leaders, ["ours"], "{}", both.verdict);
+    ended.statistics.ended = vec!["ours".to_string()];
+    let p = pool(&[whole, ended]).expect("one plan");
+    assert_eq!((p.leaders, p.comparisons.len()), (vec!["cubic".to_string()], 0), "{}", p.verdict);
+    assert_eq!(p.verdict, "only cubic is left");
+    assert!(p.notes.join("\n").contains("ours: ended on b"), "{:?}", p.notes);
 }
 
 /// Times are ratios within a server, so one whose clock runs fast changes nothing.
