@@ -4,6 +4,7 @@ use crate::printable::{printable_lines, printed};
 use anyhow::{Context, Result};
 use clap::ColorChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use slowstart_study::words::{TIE, tied};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -100,29 +101,6 @@ fn fill(text: &str, width: usize, indent: usize) -> String {
     untied(&textwrap::fill(&tied(text), options))
 }
 
-/// What stands behind a number and stays on its line.
-const UNITS: [&str; 22] = [
-    "%", "B", "kB", "MB", "GB", "KiB", "MiB", "bytes", "s", "ms", "us", "µs", "ns", "min", "h", "bit/s",
-    "kbit/s", "Mbit/s", "Gbit/s", "BDP", "pt", "points",
-];
-/// A space at which no line breaks.
-const TIE: char = '\u{a0}';
-
-/// `text` with a number and its unit tied, so that no line breaks between them; [`untied`] gives the text back.
-pub(crate) fn tied(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_inclusive(char::is_whitespace) {
-        let bare = word.trim_end_matches(|c: char| c.is_whitespace() || ",.;:)?!\"".contains(c));
-        let number = out.strip_suffix(' ').is_some_and(|o| o.ends_with(|c: char| c.is_ascii_digit()));
-        if number && UNITS.contains(&bare) {
-            out.pop();
-            out.push(TIE);
-        }
-        out += word;
-    }
-    out
-}
-
 /// `text` without ties.
 pub(crate) fn untied(text: &str) -> String {
     text.replace(TIE, " ")
@@ -192,6 +170,7 @@ pub(crate) fn command() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowstart_study::words::UNITS;
 
     /// At each width, whatever stands before and behind.
     #[test]

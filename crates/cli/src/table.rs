@@ -1,9 +1,10 @@
 //! Tables as plain text: the same on a terminal and in a pipe, except for bold text and colour.
 
-use crate::output::{tied, untied};
+use crate::output::untied;
 use comfy_table::{
     Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
 };
+use slowstart_study::words::tied;
 
 /// How a cell is printed where colour is allowed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

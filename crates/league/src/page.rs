@@ -11,7 +11,7 @@ use crate::verdict::verdict;
 use maud::{Markup, html};
 use slowstart_report::chart::{Axis, Chart, Dot};
 use slowstart_report::{Script, document};
-use slowstart_study::words::list;
+use slowstart_study::words::{list, tied};
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]
@@ -34,13 +34,13 @@ fn table(sheet: &Sheet) -> Markup {
         // A scrolling region must be reachable by keyboard.
         div class="scroll" tabindex="0" role="region" aria-label=(sheet.title) {
             table class="startups" {
-                thead { tr { @for h in &sheet.headers { th scope="col" class=[class(h)] { (h) } } } }
+                thead { tr { @for h in &sheet.headers { th scope="col" class=[class(h)] { (tied(h)) } } } }
                 tbody {
                     @for line in &sheet.lines {
                         tr {
                             @for (i, cell) in line.iter().enumerate() {
                                 @if i == 0 { th scope="row" { (cell) } }
-                                @else { td class=[class(sheet.headers[i])] { (cell) } }
+                                @else { td class=[class(sheet.headers[i])] { (value(cell)) } }
                             }
                         }
                     }
@@ -50,6 +50,14 @@ fn table(sheet: &Sheet) -> Markup {
         @let hidden: Vec<String> =
             sheet.headers.iter().filter(|h| class(h) == Some("more")).map(ToString::to_string).collect();
         @if !hidden.is_empty() { p class="note phone" { "On a wider screen also: " (list(&hidden)) "." } }
+    }
+}
+
+/// A value with its interval, if it has one, on a line of its own.
+fn value(cell: &str) -> Markup {
+    match cell.split_once(" (") {
+        Some((value, interval)) => html! { (value) " " small { "(" (interval) } },
+        None => html! { (cell) },
     }
 }
 
@@ -128,7 +136,7 @@ fn tables(page: &Page, population: Option<&str>) -> Markup {
 /// Returns the page. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
     let body = html! {
-        p class="verdict" { (verdict(page.rows, &page.terms)) }
+        p class="verdict" { (tied(&verdict(page.rows, &page.terms))) }
         p class="about" {
             "Every startup meets the same cases: paths drawn from populations, each described below. The oracle is a sender "
             "that knows the path and sends at its rate from the first packet on."
@@ -143,8 +151,8 @@ pub fn html(page: &Page) -> String {
         }
         @for p in page.populations.iter().filter(|p| page.rows.iter().any(|r| r.population == p.name)) {
             h2 { (p.name) }
-            p class="about" { (p.about) }
-            @if !p.laws.is_empty() { ul { @for law in &p.laws { li { (law) } } } }
+            p class="about" { (tied(&p.about)) }
+            @if !p.laws.is_empty() { ul { @for law in &p.laws { li { (tied(law)) } } } }
             (tables(page, Some(&p.name)))
         }
         h2 { "Command" }

@@ -7,6 +7,7 @@ use slowstart_trial::pool::{Heterogeneity, Pooled, PooledComparison, ServerSumma
 
 use crate::trial::{effect_text, unit, units_text, value_text};
 use crate::{Script, document};
+use slowstart_study::words::tied;
 
 /// Returns a sentence on how the servers of a comparison differ.
 pub fn heterogeneity_text(h: &Heterogeneity) -> String {
@@ -86,8 +87,8 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
     let (main, rest): (Vec<&PooledComparison>, Vec<&PooledComparison>) =
         p.comparisons.iter().partition(|c| c.measure == p.measure);
     let body = html! {
-        p class="verdict" { (p.verdict) }
-        @for note in &p.notes { p { (note) } }
+        p class="verdict" { (tied(&p.verdict)) }
+        @for note in &p.notes { p { (tied(note)) } }
         h2 { "Arms over all servers" }
         div class="scroll" tabindex="0" {
             table {

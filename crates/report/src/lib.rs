@@ -40,7 +40,8 @@ use data::Data;
 use maud::{Markup, html};
 use slowstart_study::decision::Decision;
 use slowstart_study::record::{Row, Sample};
-use slowstart_study::{split, words};
+use slowstart_study::split;
+use slowstart_study::words::{self, tied};
 
 /// The contents of a page.
 #[derive(Copy, Clone, Debug)]
@@ -104,7 +105,7 @@ pub fn html(page: &Page) -> String {
     let lines: Vec<Line> = page.series.iter().map(Line::from).collect();
     let decides = split::sentences(page.rows);
     let body = html! {
-        p class="verdict" { (page.verdict) }
+        p class="verdict" { (tied(page.verdict)) }
         (table::table(decision))
         @if let Some(first) = page.series.first() {
             figure class="overlays" {
@@ -121,7 +122,7 @@ pub fn html(page: &Page) -> String {
         details class="about" { summary { "The path and its sources" } (about(page.about, page.playground)) }
         @if !decides.is_empty() {
             h2 { "What decides" }
-            ul { @for sentence in &decides { li { (sentence) } } }
+            ul { @for sentence in &decides { li { (tied(sentence)) } } }
         }
         @if !lines.is_empty() {
             h2 { "Each startup" }
@@ -153,7 +154,7 @@ fn key(flight: &str) -> Markup {
 /// The path, its sources and where to change it.
 fn about(text: &str, playground: Option<&str>) -> Markup {
     html! {
-        (text)
+        (tied(text))
         @if let Some(address) = playground {
             " " a href=(address) target="_blank" rel="noopener" { "Change the path in the playground" }
         }
@@ -165,7 +166,7 @@ fn end(caveats: &[String], command: &str) -> Markup {
     html! {
         @if !caveats.is_empty() {
             h2 { "Caveats" }
-            ul { @for caveat in caveats { li { (caveat) } } }
+            ul { @for caveat in caveats { li { (tied(caveat)) } } }
         }
         h2 { "Command" }
         pre { code { (command) } }

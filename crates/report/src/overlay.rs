@@ -233,11 +233,14 @@ fn px(x: f64) -> String {
     format!("{x:.1}")
 }
 
+/// A line through points, which ends where nothing is in flight and begins again behind: a logarithmic axis has no 0.
 fn path(axes: &Axes, points: &[(f64, f64)]) -> String {
     let mut text = String::new();
-    for (i, (x, y)) in on_screen(axes, points).into_iter().enumerate() {
-        let begin = if i > 0 { "L" } else { "M" };
-        write!(text, "{begin}{x:.1} {y:.1}").expect("a String takes everything");
+    for part in points.chunk_by(|a, b| (a.1 > 0.0) == (b.1 > 0.0)) {
+        for (i, (x, y)) in on_screen(axes, part).into_iter().enumerate() {
+            let begin = if i > 0 { "L" } else { "M" };
+            write!(text, "{begin}{x:.1} {y:.1}").expect("a String takes everything");
+        }
     }
     text
 }
@@ -443,6 +446,20 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// While an application pauses, nothing is in flight and nothing is drawn.
+    #[test]
+    fn a_line_has_a_gap_where_nothing_is_in_flight() {
+        let axes = Axes { area: Shape::Wide.area(), until_s: 10.0, low: -2.0, high: 2.0 };
+        let of = |flight: &[f64]| {
+            let points: Vec<(f64, f64)> = flight.iter().enumerate().map(|(t, y)| (t as f64, *y)).collect();
+            let text = path(&axes, &points);
+            (text.matches('M').count(), text.matches('L').count())
+        };
+        assert_eq!(of(&[0.0, 0.5, 1.0, 2.0, 1.0]), (1, 3));
+        assert_eq!(of(&[0.5, 1.0, 0.0, 0.0, 2.0, 1.0, 0.0]), (2, 2));
+        assert_eq!(of(&[0.0, 0.0]), (0, 0));
+    }
 
     #[test]
     fn the_logarithm_is_that_of_the_library() {

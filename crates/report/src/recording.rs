@@ -4,6 +4,7 @@ use super::data::{Curve, Data, First, Kind};
 use super::{Course, Line, Script, about, document, end, key, live, startup};
 use maud::{Markup, html};
 use slowstart_study::chosen;
+use slowstart_study::words::tied;
 
 /// The contents of the page.
 #[derive(Copy, Clone, Debug)]
@@ -47,7 +48,7 @@ pub fn recording(r: &Recording) -> String {
     let data =
         Data { curves: r.curves.to_vec(), first: Some(first), ..Data::of(Kind::Recording, &courses, labels) };
     let body = html! {
-        p class="verdict" { (r.answer) }
+        p class="verdict" { (tied(r.answer)) }
         details class="about" { summary { "The recording" } (about(r.about, r.playground)) }
         @if !r.lines.is_empty() {
             h2 { "The recorded connection, and the window that each startup would have had" }

@@ -6,6 +6,7 @@ use slowstart_trial::quantile::Quantile;
 use slowstart_trial::{Analysis, ArmSummary, Comparison, Gap, Measure, TrialServer};
 
 use crate::{Script, document};
+use slowstart_study::words::tied;
 
 /// Returns an effect as a percentage with its interval: `-12.3% (-15.0% to -9.4%)`.
 pub fn effect_text(effect: Option<&Effect>) -> String {
@@ -135,7 +136,7 @@ pub fn html(a: &Analysis, server: &TrialServer, gaps: &[Gap], command: &str) -> 
     let (main, rest): (Vec<&Comparison>, Vec<&Comparison>) =
         a.comparisons.iter().partition(|c| c.measure == a.measure);
     let body = html! {
-        p class="verdict" { (a.verdict) }
+        p class="verdict" { (tied(&a.verdict)) }
         p class="note" { (place(server)) }
         @for gap in gaps { p { (gap_text(gap, &names)) } }
         h2 { "Arms" }

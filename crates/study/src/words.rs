@@ -133,6 +133,29 @@ pub fn name_group(labels: &[String], room: usize) -> String {
     name((1..=labels.len()).rev().find(fits).unwrap_or(1))
 }
 
+/// What stands behind a number and stays on its line.
+pub const UNITS: [&str; 22] = [
+    "%", "B", "kB", "MB", "GB", "KiB", "MiB", "bytes", "s", "ms", "us", "µs", "ns", "min", "h", "bit/s",
+    "kbit/s", "Mbit/s", "Gbit/s", "BDP", "pt", "points",
+];
+/// A space at which no line breaks.
+pub const TIE: char = '\u{a0}';
+
+/// `text` with a number and its unit tied, so that no line breaks between them.
+pub fn tied(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(char::is_whitespace) {
+        let bare = word.trim_end_matches(|c: char| c.is_whitespace() || ",.;:)?!\"".contains(c));
+        let number = out.strip_suffix(' ').is_some_and(|o| o.ends_with(|c: char| c.is_ascii_digit()));
+        if number && UNITS.contains(&bare) {
+            out.pop();
+            out.push(TIE);
+        }
+        out += word;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +179,11 @@ mod tests {
         assert_eq!(of(7.31, 7.42, 7.6), Spread { mid: "7.42".into(), range: Some("7.31-7.60".into()) });
         assert_eq!(of(7.42, 7.42, 7.42).range, None);
         assert_eq!(of(9.0, 10.0, 12.0).range.as_deref(), Some("9-12"));
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(tied("10 squares and 4 s, 3 of 5\nx"), "10 squares and 4\u{a0}s, 3 of 5\nx");
     }
 
     #[test]

@@ -23,8 +23,7 @@ impl Advice {
             }
             None => format!("Stay with {}.", a.in_use),
         };
-        let size = a.size_bytes.map_or_else(|| "a transfer".to_string(), bytes);
-        format!("{advice} For {size} over the paths recorded: {}", a.verdict)
+        format!("{advice} Over the paths recorded: {}", a.verdict)
     }
 
     /// What was recorded, a line each.

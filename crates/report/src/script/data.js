@@ -71,6 +71,12 @@ export function short(x) {
   return x.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
+/** The value beside a line of a logarithmic axis; nothing where the axis begins at a value that is not round. */
+export function logText(v) {
+  const digit = v === null ? 0.5 : v / 10 ** Math.floor(Math.log10(v) + 1e-9);
+  return Math.abs(digit - Math.round(digit)) < 1e-6 ? String(Number(v.toPrecision(6))) : '';
+}
+
 /** The values beside the lines of an axis, all with the same number of digits after the point. */
 export function tickTexts(values) {
   const known = values.filter((v) => v !== null);

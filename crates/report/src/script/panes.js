@@ -1,6 +1,6 @@
 // Charts over time, one above the other, with one time axis: window, flight, round trip, queue, delivery and losses.
 
-import { at, css, el, look, short, tickTexts } from './data.js';
+import { at, css, el, logText, look, short, tickTexts } from './data.js';
 import { toSvg } from './save.js';
 
 /** Spans of time into which a curve is divided for drawing: the least and the greatest value of each is kept. */
@@ -196,7 +196,7 @@ export class Panes {
         },
         axes: [
           { ...axis, space: 60, ...(last ? { label: this.timeName(), labelFont: font } : {}) },
-          { ...axis, size: 62, values: (u, all) => (this.isLog(pane) ? all.map((v) => (v === null ? '' : String(Number(v.toPrecision(6))))) : tickTexts(all)) },
+          { ...axis, size: 62, values: (u, all) => (this.isLog(pane) ? all.map((v) => logText(v)) : tickTexts(all)) },
         ],
         series: [{}, ...pane.curves.map((c) => {
           const { colour, dash } = look(c.index);

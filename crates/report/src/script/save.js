@@ -52,9 +52,15 @@ export function toSvg(title, panes, xName) {
     for (const line of pane.lines) {
       const { colour, dash } = look(line.index);
       labels.set(line.index, line.label);
-      const d = line.points.filter(([, y]) => Number.isFinite(y) && (!pane.log || y > 0))
-        .map(([x, y]) => `${px(x).toFixed(1)} ${py(y).toFixed(1)}`).join('L');
-      if (d) out.push(`<path d="M${d}" fill="none" stroke="${css(colour)}" stroke-width="1.8" stroke-dasharray="${dash.join(' ')}"/>`);
+      // A logarithmic axis has no 0: the line ends before it and begins again behind it.
+      let [d, pen] = ['', 'M'];
+      for (const [x, y] of line.points) {
+        if (!Number.isFinite(y)) continue;
+        const shown = !pane.log || y > 0;
+        if (shown) d += `${pen}${px(x).toFixed(1)} ${py(y).toFixed(1)}`;
+        pen = shown ? 'L' : 'M';
+      }
+      if (d) out.push(`<path d="${d}" fill="none" stroke="${css(colour)}" stroke-width="1.8" stroke-dasharray="${dash.join(' ')}"/>`);
     }
     out.push('</g>');
   });

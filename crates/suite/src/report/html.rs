@@ -6,6 +6,7 @@ use crate::run::{Entry, Report};
 use crate::scenario::{SECTIONS, Scenario, Suite};
 use maud::{Markup, html};
 use slowstart_report::{Script, document};
+use slowstart_study::words::tied;
 
 fn class(v: Verdict) -> &'static str {
     match v {
@@ -19,7 +20,7 @@ fn class(v: Verdict) -> &'static str {
 /// Returns one page that needs nothing else, by sections of RFC 9743.
 pub fn html(suite: &Suite, report: &Report) -> String {
     let body = html! {
-        p class="verdict" { (sentences(report).join(" ")) }
+        p class="verdict" { (tied(&sentences(report).join(" "))) }
         p {
             (report.engine) " " (report.version) (after(report)) ", seed " (report.seed)
             ". A criterion is met if the whole 95 % interval of the median excess over its limit is at most zero, not met if all of it is above, and otherwise undecided. "
@@ -27,7 +28,7 @@ pub fn html(suite: &Suite, report: &Report) -> String {
             " (the default of Linux) in the same run: what is met by such a limit is no worse than slow start, or than today's default."
         }
         (totals(report))
-        @for note in &report.notes { p { (note) } }
+        @for note in &report.notes { p { (tied(note)) } }
         (failures(report))
         (grid(suite, report))
         @for (section, title) in SECTIONS {
