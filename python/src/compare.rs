@@ -146,10 +146,9 @@ fn computed(
         rows.push(outcome.row);
         report(py, progress, rows.len(), jobs.len())
     })?;
-    let harm = match harm::alone_s(&rows, &judged.terms()).filter(|_| harm) {
-        Some(alone) => py.detach(|| harm::measure(&study, alone)),
-        None => Vec::new(),
-    };
+    if let Some(alone) = harm::alone_s(&rows, &judged.terms()).filter(|_| harm) {
+        py.detach(|| harm::add(&study, alone, &mut rows));
+    }
     let mut median = Vec::new();
     if samples {
         // The run with the baseline's median time, of each startup, once more with samples.
@@ -169,14 +168,14 @@ fn computed(
                 let index = job.contender * runs + job.run as usize;
                 median.push((index, std::mem::take(&mut kept[index])));
             }
-            return Ok(Comparison { study, call, judged, rows, median, harm });
+            return Ok(Comparison { study, call, judged, rows, median });
         }
         each(py, engine, classes, &study, &chosen, |py, outcome| {
             median.push((outcome.job.contender * runs + outcome.job.run as usize, outcome.trace));
             report(py, progress, rows.len(), jobs.len())
         })?;
     }
-    Ok(Comparison { study, call, judged, rows, median, harm })
+    Ok(Comparison { study, call, judged, rows, median })
 }
 
 /// Runs jobs, those of native startups on all processors without the interpreter, those of startups in Python

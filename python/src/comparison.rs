@@ -7,7 +7,7 @@ use slowstart_report::data::SAMPLES;
 use slowstart_report::link::PLAYGROUND;
 use slowstart_report::study::{Drawn, curve, page};
 use slowstart_study::columns::columns;
-use slowstart_study::decision::{Decision, Harm, MARGIN, Terms};
+use slowstart_study::decision::{Decision, MARGIN, Terms};
 use slowstart_study::figures::{difference_columns, differences, interval_columns, intervals};
 use slowstart_study::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
 use slowstart_study::scenario::Study;
@@ -37,7 +37,7 @@ impl Judged {
     }
 
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms { baseline: self.baseline.as_deref(), margin: self.margin, ..Terms::default() }
+        Terms { baseline: self.baseline.as_deref(), margin: self.margin }
     }
 }
 
@@ -54,16 +54,9 @@ pub(crate) struct Comparison {
     pub(crate) rows: Vec<Row>,
     /// The index of the row of the run with the baseline's median, of each startup, and that run over time.
     pub(crate) median: Vec<(usize, Trace)>,
-    /// What each did to a CUBIC flow beside it, if that was asked for.
-    pub(crate) harm: Vec<Harm>,
 }
 
 impl Comparison {
-    /// What differences are judged by.
-    fn terms(&self) -> Terms<'_> {
-        Terms { harm: &self.harm, ..self.judged.terms() }
-    }
-
     /// A table of what `pick` takes from the median run of each startup.
     fn of_median<T: Serialize>(&self, schema: &str, pick: fn(&Trace) -> &[T]) -> PyResult<Table> {
         let labels: Vec<String> = self.median.iter().map(|(at, _)| label(&self.rows[*at])).collect();
@@ -97,28 +90,21 @@ impl Comparison {
     /// The median of each figure of each startup, with its 95 % interval, and how many runs have no value.
     #[getter]
     fn intervals(&self) -> PyResult<Table> {
-        let decision = Decision::new(&self.rows, &self.terms());
+        let decision = Decision::new(&self.rows, &self.judged.terms());
         Table::of(interval_columns(), intervals(&decision))
-    }
-
-    /// What a CUBIC flow beside each startup got in each run, in percent of what it got in the same time alone; no
-    /// rows without `harm=True`.
-    #[getter]
-    fn harm(&self) -> PyResult<Table> {
-        Table::of(slowstart_study::harm::columns(), &self.harm)
     }
 
     /// The differences of each startup from the baseline, run by run, with their 95 % intervals, and what they say.
     #[getter]
     fn differences(&self) -> PyResult<Table> {
-        let decision = Decision::new(&self.rows, &self.terms());
+        let decision = Decision::new(&self.rows, &self.judged.terms());
         Table::of(difference_columns(), differences(&decision))
     }
 
     /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.
     #[getter]
     fn verdict(&self) -> String {
-        verdict(&Decision::new(&self.rows, &self.terms()))
+        verdict(&Decision::new(&self.rows, &self.judged.terms()))
     }
 
     /// The page with the table and the charts, as HTML.
@@ -131,7 +117,7 @@ impl Comparison {
             .map(|((at, trace), label)| Drawn { label, row: &self.rows[*at], trace })
             .collect();
         let curves = self.median.iter().map(|(at, t)| curve(&self.study, *at, &self.rows[*at], t, SAMPLES));
-        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND, &self.terms())
+        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND, &self.judged.terms())
     }
 
     /// The page in a frame, for Jupyter.

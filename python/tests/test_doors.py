@@ -169,10 +169,14 @@ def test_what_others_get_is_data(tmp_path):
     """A CUBIC flow beside each startup, and the goodput of the flows that were there before, second by second."""
     path, startups = "rate=10Mbit rtt=40ms queue=1bdp", ["standard", "hystart"]
     result = slowstart.compare(path, startups=startups, runs=6, size="2MB", samples=False, harm=True)
-    harm = result.harm.to_dict()
-    assert harm["startup"] == startups * 6 and sorted(set(harm["run"])) == list(range(6))
-    assert all(0 < got <= 110 for got in harm["got_percent"])
-    assert len(slowstart.compare(path, startups=startups, runs=2, size="100kB", samples=False).harm) == 0
+    got = result.rows["got_percent"]
+    assert len(got) == 12 and all(0 < each <= 110 for each in got)
+    differences = result.differences.to_dict()
+    own = differences["figure"].index("got_percent")
+    assert differences["startup"][own] == "standard" and differences["unit"][own] == "percent"
+    assert differences["low"][own] <= differences["median"][own] <= differences["high"][own]
+    plain = slowstart.compare(path, startups=startups, runs=2, size="100kB", samples=False)
+    assert set(plain.rows["got_percent"]) == {None} and "got_percent" not in plain.differences["figure"]
     with pytest.raises(ValueError, match="harm: .*other flows already"):
         slowstart.compare(path, startups=startups, runs=2, against=["cubic@-5s"], harm=True)
     rows = slowstart.compare(path, startups=startups, runs=1, size="5MB", samples=False, against=["cubic@-9s"]).rows

@@ -14,6 +14,7 @@ use slowstart_study::run::in_order;
 use slowstart_study::scenario::{Study, StudyText};
 use slowstart_study::simulator::Simulator;
 use slowstart_study::stats::median;
+use slowstart_study::summary::label_of_contender;
 use std::collections::BTreeMap;
 
 const SEARCH: &[&str] =
@@ -142,10 +143,11 @@ fn main() -> Result<()> {
         let study = Study::check(&text, None)?;
         let got = harm::measure(&study, *alone);
         for (n, startup) in startups.iter().enumerate() {
-            let one = |contender: usize| {
-                got.iter().skip(contender).step_by(startups.len() + 1).map(|h| h.got_percent)
+            let one = |contender: usize, run| {
+                got.get(&(label_of_contender(&study.contenders[contender]), run)).copied()
             };
-            let less: Vec<f64> = one(0).zip(one(n + 1)).map(|(b, g)| b - g).collect();
+            let runs = 0..study.runs;
+            let less: Vec<f64> = runs.filter_map(|r| Some(one(0, r)? - one(n + 1, r)?)).collect();
             let price = Price::of(less.iter().map(|l| Some(*l)), HARM_MARGIN);
             let mid = median(&less).map_or(f64::NAN, |m| m.mid);
             println!("| {path} | `{startup}` | {:+.1} | {} |", -mid, share(&price));

@@ -187,14 +187,9 @@ impl Compare {
             if !self.how.rows.printed() {
                 print(&output::wrap(&printable(&title(study)), 2))?;
             }
-            let harm = match finished.harm {
-                _ if !self.how.harm || self.how.rows.printed() => Vec::new(),
-                Some(harm) => harm,
-                None => self.how.measure_harm(engine, study, &finished.rows),
-            };
             // Of a path that was interrupted some startups have no run.
             if finished.done == study.jobs().len() {
-                results.push(PathResult { name: study.path.name.clone(), rows: finished.rows, harm });
+                results.push(PathResult { name: study.path.name.clone(), rows: finished.rows });
             }
             if interrupt.signal().is_some() {
                 break;
@@ -205,7 +200,7 @@ impl Compare {
         } else if !self.how.rows.printed() {
             let view = self.how.view();
             print("")?;
-            let terms = self.how.terms(&[]);
+            let terms = self.how.terms();
             let (text, brief, legend, verdict) =
                 paths_summary::render(&results, &view, &terms, output::color(), output::width());
             print(text.trim_end())?;

@@ -27,7 +27,7 @@ const RELEASE: Duration = Duration::from_secs(1);
 /// The file that marks a folder as one of slowstart's.
 const MARKER: &str = "slowstart.json";
 /// The file of the rows.
-const ROWS: &str = "results.jsonl";
+pub(crate) const ROWS: &str = "results.jsonl";
 /// What the names of the files of samples and of events of single runs begin with.
 const SAMPLES: &str = "samples";
 const EVENTS: &str = "events";

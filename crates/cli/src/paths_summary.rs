@@ -3,9 +3,9 @@
 use crate::columns::{HARM_LEFT_OUT, never, notes, tone, unsure};
 use crate::comparison::View;
 use crate::printable::printable;
-use crate::run_args::has_no_harm;
+use crate::run_args::could_harm;
 use crate::table::{Align, Cell, Table, Tone};
-use slowstart_study::decision::{Decision, Difference, Harm, Standing, Terms, is_broken, role};
+use slowstart_study::decision::{Decision, Difference, Standing, Terms, is_broken, role};
 use slowstart_study::measures::Measure;
 use slowstart_study::record::Row;
 use slowstart_study::summary::Summary;
@@ -22,8 +22,6 @@ pub(crate) struct PathResult {
     pub name: String,
     /// The rows of all startups on this path.
     pub rows: Vec<Row>,
-    /// What each startup did to another flow; empty if it was not measured.
-    pub harm: Vec<Harm>,
 }
 
 /// Widest cell of a path.
@@ -107,8 +105,7 @@ pub(crate) fn render(
     color: bool,
     width: usize,
 ) -> (String, String, Vec<String>, String) {
-    let all: Vec<Decision> =
-        results.iter().map(|r| Decision::new(&r.rows, &Terms { harm: &r.harm, ..*terms })).collect();
+    let all: Vec<Decision> = results.iter().map(|r| Decision::new(&r.rows, terms)).collect();
     let labels = labels(&all);
     let (Some(first), Some(row)) = (labels.first(), results.first().and_then(|r| r.rows.first())) else {
         return ("no runs\n".into(), String::new(), Vec::new(), String::new());
@@ -121,9 +118,9 @@ pub(crate) fn render(
     let table = |from: usize, to: usize| {
         let mut headers = vec!["startup".to_string()];
         let mut alignments = vec![Align::Left];
-        for r in &results[from..to] {
+        for (r, d) in results[from..to].iter().zip(&all[from..to]) {
             headers.extend([short(&r.name), "lost".to_string()]);
-            headers.extend((!r.harm.is_empty()).then(|| "CUBIC".to_string()));
+            headers.extend(d.has_harm().then(|| "CUBIC".to_string()));
             alignments.resize(headers.len(), Align::Right);
         }
         let line = |label: &String| {
@@ -158,13 +155,13 @@ pub(crate) fn render(
         "{what} against {first}{is}, run by run: medians; within {margin} %, with the whole interval, counts as none; ?: these runs do not show it. lost: packets \
          lost in startup."
     )];
-    if results.iter().any(|r| !r.harm.is_empty()) {
+    if all.iter().any(Decision::has_harm) {
         legend.push(format!(
             "CUBIC: the goodput of a CUBIC flow that was there before, beside {first}, as a share of its goodput alone; beside others, the \
              difference in points."
         ));
     }
-    let could = |r: &PathResult| r.harm.is_empty() && r.rows.iter().all(has_no_harm);
+    let could = |r: &PathResult| r.rows.iter().all(|r| could_harm(r) && r.got_percent.is_none());
     if results.iter().all(could) {
         legend.push(HARM_LEFT_OUT.to_string());
     }
@@ -203,7 +200,7 @@ mod tests {
 
     fn path(name: &str, times: &[(&str, f64)]) -> PathResult {
         let rows = times.iter().flat_map(|(s, t)| (0..6).map(move |run| Row { run, ..row(s, Some(*t)) }));
-        PathResult { name: name.to_string(), rows: rows.collect(), harm: Vec::new() }
+        PathResult { name: name.to_string(), rows: rows.collect() }
     }
 
     #[test]
@@ -236,12 +233,9 @@ mod tests {
     fn harm_stands_in_the_table_and_decides() {
         let mut results =
             ["leo", "lte"].map(|p| path(p, &[("hystart", 10.0), ("ess", 7.0), ("search", 7.5)]));
-        let harm = |label: &str, got: f64| {
-            let label = label.to_string();
-            (0..6).map(move |run| Harm { label: label.clone(), run, got_percent: got })
-        };
-        results[0].harm =
-            harm("hystart", 90.0).chain(harm("ess", 60.0)).chain(harm("search", 90.0)).collect();
+        for row in &mut results[0].rows {
+            row.got_percent = Some(if row.startup == "ess" { 60.0 } else { 90.0 });
+        }
         let (text, _, legend, verdict) = render(&results, &View::default(), &Terms::default(), false, 100);
         let line = |name: &str| {
             let line = text.lines().find(|l| l.starts_with(name)).expect("a line");

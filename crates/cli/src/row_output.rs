@@ -38,6 +38,11 @@ impl RowArgs {
         self.json || self.csv
     }
 
+    /// True if rows are for a program.
+    pub(crate) fn written(&self) -> bool {
+        self.printed() || self.parquet.is_some()
+    }
+
     /// Opens the outputs for rows of this JSON Schema; CSV and Parquet begin with the names of the columns.
     pub(crate) fn writer(&self, schema: &str) -> Result<RowWriter> {
         let csv = if self.csv {

@@ -2,7 +2,7 @@
 
 use crate::columns::Column;
 use crate::comparison::{Comparison, Order, View};
-use crate::folder::{Contents, Folder, refuse_existing, write_new};
+use crate::folder::{Contents, Folder, ROWS, refuse_existing, write_new};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, note, print, write_error};
 use crate::printable::printable;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use slowstart_report::study::{self as report, caveats, caveats_in_brief, title};
 use slowstart_sim::engine::Sampling;
-use slowstart_study::decision::{Decision, Harm, Terms};
+use slowstart_study::decision::{Decision, Terms};
 use slowstart_study::engines::{Engine, Part, Watched, run_jobs};
 use slowstart_study::harm;
 use slowstart_study::record::Row;
@@ -59,8 +59,8 @@ pub(crate) struct RunArgs {
     /// Ignore differences below this many percent
     #[arg(long, help_heading = "Table", value_name = "PERCENT", default_value = "3", value_parser = margin)]
     margin: f64,
-    /// Measure also what each startup does to a CUBIC flow beside it, where that takes long (elsewhere it is
-    /// measured anyway)
+    /// Measure what each startup does to a CUBIC flow beside it even where that takes long, and write it with rows
+    /// (`got_percent`)
     #[arg(long, help_heading = "Table")]
     pub(crate) harm: bool,
     /// Columns of the table, in this order and whatever the width, such as all,exit,lost
@@ -123,8 +123,6 @@ pub(crate) struct Finished {
     pub(crate) done: usize,
     /// Their rows, if they are held.
     pub(crate) rows: Vec<Row>,
-    /// What each startup did to another flow, if it was measured already, for a page.
-    pub(crate) harm: Option<Vec<Harm>>,
 }
 
 impl RunArgs {
@@ -137,7 +135,7 @@ impl RunArgs {
 
     /// True if rows are only printed, and need not be held.
     fn streams(&self) -> bool {
-        self.rows.printed() && self.out.is_none() && self.picture.is_none()
+        self.rows.printed() && self.out.is_none() && self.picture.is_none() && !self.harm
     }
 
     /// Fails if rows must be held and are too many.
@@ -156,8 +154,8 @@ impl RunArgs {
     }
 
     /// What differences are judged by.
-    pub(crate) fn terms<'a>(&'a self, harm: &'a [Harm]) -> Terms<'a> {
-        Terms { baseline: self.baseline.as_deref(), margin: self.margin, harm }
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms { baseline: self.baseline.as_deref(), margin: self.margin }
     }
 
     /// Fails if there is no such baseline, or if the harm that was asked for cannot be measured.
@@ -165,28 +163,23 @@ impl RunArgs {
         if let Some(why) = harm::unable(engine.name(), study).filter(|_| self.harm) {
             bail!("--harm: {}: {why}", study.path.name);
         }
-        if self.harm && self.streams() {
-            bail!(
-                "--harm: found it with --json, --csv or --parquet, whose rows do not hold it; expected --out DIR, whose harm.jsonl does"
-            );
-        }
-        self.terms(&[]).check(study).map_err(|why| anyhow!("--baseline: {why}"))
+        self.terms().check(study).map_err(|why| anyhow!("--baseline: {why}"))
     }
 
-    /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little;
-    /// nothing for a study that is not finished.
-    pub(crate) fn measure_harm(&self, engine: &dyn Engine, study: &Study, rows: &[Row]) -> Vec<Harm> {
+    /// Measures what each startup does to a CUBIC flow beside it, if that is asked for, or if it takes little and no
+    /// program has read `rows` already; nothing for a study that is not finished.
+    fn measure_harm(&self, engine: &dyn Engine, study: &Study, rows: &mut [Row]) {
         if harm::unable(engine.name(), study).is_some()
             || study.contenders.len() < 2
             || rows.len() < study.jobs().len()
         {
-            return Vec::new();
+            return;
         }
-        let alone = harm::alone_s(rows, &self.terms(&[]));
-        let Some(alone) = alone.filter(|a| self.harm || harm::is_affordable(study, *a)) else {
-            return Vec::new();
-        };
-        harm::measure(study, alone)
+        let alone = harm::alone_s(rows, &self.terms());
+        let held = !self.rows.written();
+        if let Some(alone) = alone.filter(|a| self.harm || held && harm::is_affordable(study, *a)) {
+            harm::add(study, alone, rows);
+        }
     }
 
     /// Runs a study and shows it.
@@ -202,41 +195,29 @@ impl RunArgs {
         if let Some(file) = &self.picture {
             refuse_existing(file).context("--picture")?;
         }
-        let finished = self.run(engine, study, out, interrupt, writer)?;
-        let harm = match finished.harm {
-            None if !self.rows.printed() => self.measure_harm(engine, study, &finished.rows),
-            harm => harm.unwrap_or_default(),
-        };
+        let mut finished = self.run(engine, study, out, interrupt, writer)?;
+        if !self.harm && out.is_none() {
+            self.measure_harm(engine, study, &mut finished.rows);
+        }
         if !finished.rows.is_empty() {
-            self.show(
-                &finished.rows,
-                &harm,
-                &title(study),
-                self.missing_baseline(engine, study, &finished.rows),
-            )?;
+            let missing = self.missing_baseline(engine, study, &finished.rows);
+            self.show(&finished.rows, &title(study), missing)?;
         }
         if let Some(file) = &self.picture {
-            self.draw_picture(engine, study, &finished.rows, &harm, file)?;
+            self.draw_picture(engine, study, &finished.rows, file)?;
         }
         check_finished(interrupt, finished.done, study.jobs().len())
     }
 
     /// The baseline of an interrupted study, if no run of it is there.
     fn missing_baseline(&self, engine: &dyn Engine, study: &Study, rows: &[Row]) -> Option<String> {
-        let wanted = self.terms(&[]).baseline_of(study, engine.name())?;
+        let wanted = self.terms().baseline_of(study, engine.name())?;
         (!rows.iter().any(|r| label(r) == wanted)).then_some(wanted)
     }
 
     /// Writes the picture of a study.
-    fn draw_picture(
-        &self,
-        engine: &dyn Engine,
-        study: &Study,
-        rows: &[Row],
-        harm: &[Harm],
-        file: &Path,
-    ) -> Result<()> {
-        let terms = self.terms(harm);
+    fn draw_picture(&self, engine: &dyn Engine, study: &Study, rows: &[Row], file: &Path) -> Result<()> {
+        let terms = self.terms();
         if engine.is_real_clock() {
             bail!("--picture: only for an engine whose runs can be repeated");
         }
@@ -278,7 +259,9 @@ impl RunArgs {
             }
             None => (None, Vec::new()),
         };
-        rows.iter().try_for_each(|row| writer.write(row))?;
+        // Of another flow nothing is known before the end.
+        let written = |writer: &mut RowWriter, row: &Row| if self.harm { Ok(()) } else { writer.write(row) };
+        rows.iter().try_for_each(|row| written(writer, row))?;
         engine.notes(study).iter().for_each(|n| note(n));
         let mut traces = Traces::default();
         if let Some(folder) = folder.as_ref().filter(|_| engine.is_real_clock()) {
@@ -308,7 +291,7 @@ impl RunArgs {
                 }
                 folder.row(&outcome.row)?;
             }
-            writer.write(&outcome.row)?;
+            written(writer, &outcome.row)?;
             (done, packets, events) =
                 (done + 1, packets + outcome.row.cost.packets, events + outcome.row.cost.events);
             if holds {
@@ -329,12 +312,14 @@ impl RunArgs {
         if self.timing {
             timing(done - before, packets, events, started.elapsed().as_secs_f64());
         }
-        if folder.is_none() {
-            return Ok(Finished { done, rows, harm: None });
+        if self.harm || folder.is_some() {
+            self.measure_harm(engine, study, &mut rows);
         }
-        let harm = self.measure_harm(engine, study, &rows);
+        if self.harm {
+            rows.iter().try_for_each(|row| writer.write(row))?;
+        }
         if let Some(folder) = &folder {
-            let terms = self.terms(&harm);
+            let terms = self.terms();
             let drawn = draw(engine, study, &rows, sampling, &terms, &traces)?;
             let curves = curves(engine, study, &rows, sampling, &terms, &traces)?;
             write(folder, study, &rows, &drawn, curves, &terms)?;
@@ -343,27 +328,27 @@ impl RunArgs {
                 "splits.jsonl",
                 splits.iter().map(|(startup, split)| WhatDecides { startup, split }),
             )?;
-            if !harm.is_empty() {
-                folder.lines("harm.jsonl", harm.iter())?;
+            if rows.iter().any(|r| r.got_percent.is_some()) {
+                folder.lines(ROWS, rows.iter())?;
             }
             for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
                 record(engine, folder, study, d, Forms { pcap: self.pcap, qlog: self.qlog })?;
             }
         }
-        Ok(Finished { done, rows, harm: Some(harm) })
+        Ok(Finished { done, rows })
     }
 
     /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and
     /// notes.
-    fn show(&self, rows: &[Row], harm: &[Harm], title: &str, missing: Option<String>) -> Result<()> {
+    fn show(&self, rows: &[Row], title: &str, missing: Option<String>) -> Result<()> {
         if self.rows.printed() {
             return Ok(());
         }
         let (color, width) = (output::color(), output::width());
         let view = self.view();
-        let decision = Decision::new(rows, &self.terms(harm));
+        let decision = Decision::new(rows, &self.terms());
         let mut comparison = Comparison::new(&decision, &view);
-        comparison.harm_left_out = harm.is_empty() && rows.iter().all(has_no_harm);
+        comparison.harm_left_out = rows.iter().all(could_harm) && !decision.has_harm();
         print(&output::wrap(&printable(title), 2))?;
         print("")?;
         let (text, left_out) = comparison.render(&view, color, width);
@@ -415,8 +400,8 @@ pub(crate) fn print_legend(brief: &str, whole: impl FnOnce() -> Vec<String>) -> 
     whole().iter().try_for_each(|line| print(&output::wrap(line, 2)))
 }
 
-/// True of a run whose harm could be measured by --harm: a bulk transfer over one connection, alone.
-pub(crate) fn has_no_harm(r: &Row) -> bool {
+/// True of a run whose harm --harm can measure: a bulk transfer over one connection, alone.
+pub(crate) fn could_harm(r: &Row) -> bool {
     r.engine == "sim" && r.others.is_none() && r.objects.is_none() && r.connections.is_empty()
 }
 

@@ -15,25 +15,12 @@ use crate::record::{Class, Row};
 use crate::scenario::Study;
 use crate::stats::{FEWEST_PAIRS, Median, median};
 use crate::summary::{Summary, label_of_contender, summarise};
-use serde::Serialize;
 use slowstart::registry::{self, Need};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Differences of times, rates and bytes below this share are none.
 pub const MARGIN: f64 = 0.03;
-
-/// What is measured about a startup in one run, beyond its row: the harm to another flow.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Harm {
-    /// The label of the startup, from [`crate::summary::label`].
-    #[serde(rename = "startup")]
-    pub label: String,
-    /// The number of the run.
-    pub run: u32,
-    /// What the other flow got, in percent of what it got in the same time without the newcomer.
-    pub got_percent: f64,
-}
 
 /// What differences are judged by.
 #[derive(Copy, Clone, Debug)]
@@ -42,13 +29,11 @@ pub struct Terms<'a> {
     pub baseline: Option<&'a str>,
     /// The margin, as a share.
     pub margin: f64,
-    /// Measurements beside another flow; empty if there are none.
-    pub harm: &'a [Harm],
 }
 
 impl Default for Terms<'_> {
     fn default() -> Self {
-        Self { baseline: None, margin: MARGIN, harm: &[] }
+        Self { baseline: None, margin: MARGIN }
     }
 }
 
@@ -114,7 +99,7 @@ pub struct Decision<'a> {
     /// beats; last those that need what a sender may lack, and the reconstructed. Empty if there are no rows.
     pub standings: Vec<Standing<'a>>,
     margin: f64,
-    harm: &'a [Harm],
+    harm: bool,
 }
 
 /// What the users of an engine run today: the engine as rows name it, its default startup, and what that is.
@@ -141,6 +126,11 @@ fn is_invalid(row: &Row) -> bool {
     row.caveats.iter().any(|c| c == INVALID)
 }
 
+/// True of a run that counts for a measure: a valid one, and of harm one beside which it was measured.
+fn counts(row: &Row, measure: Measure) -> bool {
+    !is_invalid(row) && (measure != Measure::OthersGot || row.got_percent.is_some())
+}
+
 /// The runs in which the transfer ended before slow start did.
 fn unended(s: &Summary) -> BTreeSet<u32> {
     s.rows.iter().filter(|r| r.class == Class::None).map(|r| r.run).collect()
@@ -153,10 +143,10 @@ pub fn is_broken(s: &Summary) -> bool {
 
 impl<'a> Decision<'a> {
     /// Compares the startups of `rows`, which are of one path.
-    pub fn new(rows: &'a [Row], terms: &Terms<'a>) -> Self {
+    pub fn new(rows: &'a [Row], terms: &Terms<'_>) -> Self {
         let all = summarise(rows);
-        let mut decision =
-            Self { by: Measure::Goodput, standings: Vec::new(), margin: terms.margin, harm: terms.harm };
+        let harm = rows.iter().any(|r| r.got_percent.is_some());
+        let mut decision = Self { by: Measure::Goodput, standings: Vec::new(), margin: terms.margin, harm };
         let Some(first) = all.first() else { return decision };
         let wanted = terms.baseline.or_else(|| default_startup(&first.rows[0].engine));
         let base = all.iter().position(|s| Some(s.label.as_str()) == wanted).unwrap_or(0);
@@ -207,7 +197,7 @@ impl<'a> Decision<'a> {
         let left: Vec<bool> =
             (0..all.len()).map(|i| (0..all.len()).any(|j| able(j) && stalls(i, j))).collect();
         let decides: Vec<bool> =
-            all.iter().map(|s| decision.pairs(s, &all[base], decision.by).len() >= FEWEST_PAIRS).collect();
+            all.iter().map(|s| Decision::pairs(s, &all[base], decision.by).len() >= FEWEST_PAIRS).collect();
         let shown: Vec<Measure> = decision.shown(all.iter().collect::<Vec<_>>().as_slice());
         let lost = Measure::StartupLost;
         let hides_losses = |s: &Summary| {
@@ -259,39 +249,28 @@ impl<'a> Decision<'a> {
 
     /// True if there are measurements beside another flow.
     pub const fn has_harm(&self) -> bool {
-        !self.harm.is_empty()
+        self.harm
     }
 
     /// The median of a measure over the runs of a startup that have a value, and how many have.
     pub fn typical(&self, s: &Summary, measure: Measure) -> Option<(Median, usize)> {
-        if measure != Measure::OthersGot {
-            return s.typical(measure);
-        }
-        let all: Vec<f64> = self.values(s, measure).into_iter().filter_map(|(_, x)| x).collect();
-        Some((median(&all)?, s.rows.len()))
+        let (middle, have) = s.typical(measure)?;
+        // Harm is measured in the first runs only.
+        Some((middle, if measure == Measure::OthersGot { s.rows.len() } else { have }))
     }
 
-    /// The values of a measure with their runs, without invalid ones; `None` where a run has no value.
-    fn values(&self, s: &Summary, measure: Measure) -> Vec<(u32, Option<f64>)> {
-        if measure == Measure::OthersGot {
-            let own = self.harm.iter().filter(|h| h.label == s.label);
-            return own.map(|h| (h.run, Some(h.got_percent))).collect();
-        }
-        s.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, measure.of(r))).collect()
+    /// The values of a measure with their runs, of those that count; `None` where a run has no value.
+    fn values(s: &Summary, measure: Measure) -> Vec<(u32, Option<f64>)> {
+        s.rows.iter().filter(|r| counts(r, measure)).map(|r| (r.run, measure.of(r))).collect()
     }
 
     /// The values of two startups in the runs that both have.
-    fn pairs(&self, a: &Summary, b: &Summary, measure: Measure) -> Vec<(u32, Option<f64>, Option<f64>)> {
-        if measure != Measure::OthersGot {
-            let theirs: BTreeMap<u32, &Row> =
-                b.rows.iter().filter(|r| !is_invalid(r)).map(|r| (r.run, *r)).collect();
-            let own = a.rows.iter().filter(|r| !is_invalid(r));
-            let both = own.filter_map(|r| Some((r.run, measure.of_pair(r, theirs.get(&r.run)?))));
-            return both.map(|(run, (x, y))| (run, x, y)).collect();
-        }
-        let theirs: BTreeMap<u32, Option<f64>> = self.values(b, measure).into_iter().collect();
-        let own = self.values(a, measure).into_iter();
-        own.filter_map(|(run, x)| Some((run, x, *theirs.get(&run)?))).collect()
+    fn pairs(a: &Summary, b: &Summary, measure: Measure) -> Vec<(u32, Option<f64>, Option<f64>)> {
+        let theirs: BTreeMap<u32, &Row> =
+            b.rows.iter().filter(|r| counts(r, measure)).map(|r| (r.run, *r)).collect();
+        let own = a.rows.iter().filter(|r| counts(r, measure));
+        let both = own.filter_map(|r| Some((r.run, measure.of_pair(r, theirs.get(&r.run)?))));
+        both.map(|(run, (x, y))| (run, x, y)).collect()
     }
 
     /// A least round trip of a startup's runs, seconds.
@@ -320,7 +299,7 @@ impl<'a> Decision<'a> {
         if !measure.is_judged() {
             return None;
         }
-        let pairs = self.pairs(a, b, measure);
+        let pairs = Self::pairs(a, b, measure);
         let values: Vec<_> = pairs.iter().map(|(_, x, y)| (*x, *y)).collect();
         let (middle, never) = paired(&values, measure.is_relative(), measure.is_time())?;
         let of = Difference::of(middle, self.margin_of(b, measure), !measure.more_is_better(), pairs.len());
@@ -341,7 +320,7 @@ impl<'a> Decision<'a> {
         }
         let lost = measure == Measure::StartupLost;
         let unended = unended(s);
-        let values = self.values(s, measure);
+        let values = Self::values(s, measure);
         let shows = |(run, x): &(u32, Option<f64>)| {
             x.is_some_and(|x| !lost || x > LOSS_MARGIN || !unended.contains(run))
         };
@@ -359,7 +338,7 @@ impl<'a> Decision<'a> {
         let time = self.by;
         // Harm is measured in runs of its own.
         let stalls = time.is_time() && measure != Measure::OthersGot;
-        let times = if stalls { self.pairs(a, b, time) } else { Vec::new() };
+        let times = if stalls { Self::pairs(a, b, time) } else { Vec::new() };
         let a_stalls: BTreeSet<u32> =
             times.iter().filter(|(_, x, y)| x.is_none() && y.is_some()).map(|(run, ..)| *run).collect();
         let left_out: BTreeSet<u32> = times
@@ -369,7 +348,7 @@ impl<'a> Decision<'a> {
                 (gets_there || measure.is_time() && (x.is_none() || y.is_none())).then_some(run)
             })
             .collect();
-        let pairs = self.pairs(a, b, measure);
+        let pairs = Self::pairs(a, b, measure);
         let both = pairs.iter().filter(|(run, ..)| !left_out.contains(run));
         let differences = both.map(|(run, x, y)| {
             let by = sign * ((*x)? - (*y)?);
@@ -391,7 +370,7 @@ impl<'a> Decision<'a> {
     /// those in which it is faster, and count: a median near zero does not show a mixture.
     pub fn slower(&self, s: &Summary, by: Measure) -> Option<Price> {
         let base = self.baseline().filter(|b| b.summary.label != s.label)?;
-        let pairs = self.pairs(s, &base.summary, by);
+        let pairs = Self::pairs(s, &base.summary, by);
         let longer = pairs.iter().filter_map(|(_, x, y)| x.zip(*y)).map(|(x, y)| Some(100.0 * (x / y - 1.0)));
         let price = Price::of(longer, 100.0 * self.margin);
         (by.is_time() && price.runs >= FEWEST_PAIRS && price.is_certain()).then_some(price)

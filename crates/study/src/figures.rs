@@ -7,9 +7,10 @@ use crate::stats::{FEWEST_PAIRS, Median};
 use crate::summary::Summary;
 use serde::Serialize;
 
-/// The measures of rows that are judged.
-fn figures() -> impl Iterator<Item = Measure> {
-    Measure::of_rows().filter(|m| m.is_judged())
+/// The measures that are judged; harm only if it was measured.
+fn figures(d: &Decision) -> impl Iterator<Item = Measure> {
+    let harm = d.has_harm();
+    Measure::ALL.iter().copied().filter(move |m| m.is_judged() && (harm || *m != Measure::OthersGot))
 }
 
 /// True if a table of `shown` has a value of a measure that says something of its own.
@@ -109,7 +110,7 @@ pub fn intervals(d: &Decision) -> Vec<Interval> {
     let mut all = Vec::new();
     for s in d.standings.iter().map(|s| &s.summary) {
         let has_objects = s.rows.iter().any(|r| r.objects.is_some());
-        for measure in figures() {
+        for measure in figures(d) {
             if measure.is_time() && measure.is_of_objects() != has_objects {
                 continue;
             }
@@ -134,7 +135,7 @@ pub fn differences(d: &Decision) -> Vec<DifferenceRow> {
     let Some(base) = d.baseline() else { return Vec::new() };
     let mut all = Vec::new();
     for s in d.standings.iter().skip(1).map(|s| &s.summary) {
-        for measure in figures() {
+        for measure in figures(d) {
             let Some(difference) = d.against(s, measure) else { continue };
             let Median { mid, low, high } = difference.median;
             let finite = |x: f64| x.is_finite().then_some(x);
@@ -168,7 +169,34 @@ pub fn differences(d: &Decision) -> Vec<DifferenceRow> {
 mod tests {
     use super::*;
     use crate::decision::Terms;
-    use crate::sample::{rows, with};
+    use crate::record::Row;
+    use crate::sample::{beside, rows, with};
+
+    /// Measured in the first runs, it is paired over these; where it was not measured there is no such figure.
+    #[test]
+    fn harm_is_a_figure_where_it_was_measured() {
+        let all = [rows("hystart", &[8.0; 12]), rows("search", &[7.0; 12])].concat();
+        let of = |all: &[Row]| {
+            let d = Decision::new(all, &Terms::default());
+            let intervals: Vec<_> = intervals(&d)
+                .into_iter()
+                .filter(|i| i.figure == "got_percent" && i.startup == "search")
+                .collect();
+            let differences: Vec<_> =
+                differences(&d).into_iter().filter(|x| x.figure == "got_percent").collect();
+            (intervals, differences)
+        };
+        assert_eq!(of(&all), (Vec::new(), Vec::new()));
+        let harm = beside(all, |startup, run| {
+            (run < 10).then_some(if startup == "search" { 60.0 + f64::from(run) } else { 90.0 })
+        });
+        let (intervals, differences) = of(&harm);
+        let i = &intervals[0];
+        assert_eq!((i.median, i.low, i.high, i.runs, i.missing), (Some(64.5), Some(61.0), Some(68.0), 12, 2));
+        let x = &differences[0];
+        assert_eq!((x.median, x.low, x.high, x.pairs), (Some(-25.5), Some(-29.0), Some(-22.0), 10));
+        assert_eq!((x.change, x.unit), ("worse", "percent"));
+    }
 
     #[test]
     fn intervals_and_differences_of_ten_runs() {

@@ -5,18 +5,18 @@
 //! The flow is simulated once a run up to the moment at which the newcomer begins; from there it goes on with
 //! each startup, and alone.
 
-use crate::columns::{Column, Kind};
-use crate::decision::{Decision, Harm, Terms};
+use crate::decision::{Decision, Terms};
 use crate::measured::SIMULATOR;
 use crate::measures::Measure;
 use crate::record::Row;
 use crate::run::in_order;
 use crate::scenario::{Contender, Study};
-use crate::summary::label_of_contender;
+use crate::summary::{label, label_of_contender};
 use slowstart::registry::Algorithm;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app;
 use slowstart_sim::engine::{Direction, Engine, FlowSpec};
+use std::collections::BTreeMap;
 
 /// Runs that are measured: enough for an interval, few enough to wait for.
 pub const RUNS: u32 = 10;
@@ -55,19 +55,6 @@ pub fn alone_s(rows: &[Row], terms: &Terms<'_>) -> Option<f64> {
     Some(alone.mid)
 }
 
-/// The columns of these measurements as JSON.
-pub fn columns() -> Vec<Column> {
-    vec![
-        Column::new("startup", Kind::Text, "Its label."),
-        Column::new("run", Kind::Integer, "The number of the run."),
-        Column::new(
-            "got_percent",
-            Kind::Number,
-            "What the CUBIC flow beside it got, in percent of what it got in the same time alone.",
-        ),
-    ]
-}
-
 /// How long the CUBIC flow is there before the newcomer.
 fn before(study: &Study) -> Span {
     let rtts = study.path.facts().base_rtt * BEFORE_RTTS;
@@ -83,15 +70,17 @@ pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
     packets * f64::from(study.runs.min(RUNS)) <= AFFORDABLE
 }
 
-/// Measures every startup of a study, the first [`RUNS`] runs. `alone_s` is the median time that the baseline
-/// needs for its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no
-/// more than that every newcomer takes its 10 MB; in a shorter one none has begun. Fails where [`unable`]
-/// says so.
-pub fn measure(study: &Study, alone_s: f64) -> Vec<Harm> {
+/// What the CUBIC flow got beside each startup, in percent, by the startup's label and the run.
+pub type Got = BTreeMap<(String, u32), f64>;
+
+/// Measures every startup of a study, in the first [`RUNS`] runs. `alone_s` is the median time that the baseline needs for
+/// its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no more than that every
+/// newcomer takes its 10 MB; in a shorter one none has begun. Nothing where [`unable`] says so.
+pub fn measure(study: &Study, alone_s: f64) -> Got {
     let runs: Vec<u32> = (0..study.runs.min(RUNS)).collect();
     let window = Span((alone_s * 1e9) as u64);
-    let mut all = Vec::new();
-    let each = |of_run: Vec<Harm>| -> Result<(), std::convert::Infallible> {
+    let mut all = Got::new();
+    let each = |of_run: Vec<((String, u32), f64)>| -> Result<(), std::convert::Infallible> {
         all.extend(of_run);
         Ok(())
     };
@@ -99,8 +88,16 @@ pub fn measure(study: &Study, alone_s: f64) -> Vec<Harm> {
     all
 }
 
-/// A run: the CUBIC flow with each startup.
-fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
+/// Measures it, and adds it to the rows of the study.
+pub fn add(study: &Study, alone_s: f64, rows: &mut [Row]) {
+    let all = measure(study, alone_s);
+    for row in rows {
+        row.got_percent = all.get(&(label(row), row.run)).copied();
+    }
+}
+
+/// A run: what the CUBIC flow got beside each startup, by its label and the run.
+fn one(study: &Study, run: u32, window: Span) -> Vec<((String, u32), f64)> {
     let seed = study.run_seed(run);
     let start = Instant::ZERO + before(study);
     let Ok(cubic) = Contender::read("against", "hystart", "cubic") else { return Vec::new() };
@@ -134,11 +131,8 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<Harm> {
     let beside = |c: &Contender| {
         let mut newcomer = flow(c, start, Some(size));
         newcomer.remembered = study.memory(&newcomer, seed);
-        Harm {
-            label: label_of_contender(c),
-            run,
-            got_percent: 100.0 * got(Some(newcomer)) as f64 / alone.max(1) as f64,
-        }
+        let percent = 100.0 * got(Some(newcomer)) as f64 / alone.max(1) as f64;
+        ((label_of_contender(c), run), percent)
     };
     study.contenders.iter().filter(|c| !is_foreign(&c.startup)).map(beside).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! What the rows say is counted here again, from the rows alone.
 
-use crate::decision::{Change, Decision, Harm, Standing, Terms};
+use crate::decision::{Change, Decision, Standing, Terms};
 use crate::measured::{BROKEN, INVALID};
 use crate::measures::Measure;
 use crate::record::{Class, Objects, Row};
@@ -66,13 +66,13 @@ fn startup(runs: usize) -> impl Strategy<Value = (Vec<Happens>, bool)> {
     )
 }
 
-fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
+fn study() -> impl Strategy<Value = Vec<Row>> {
     let runs = prop_oneof![1 => 1_usize..6, 4 => 6_usize..13, 4 => 20_usize..41];
     let all = runs.prop_flat_map(|runs| {
         (prop::collection::vec(startup(runs), 2..5), any::<bool>(), prop::bool::weighted(0.3))
     });
     all.prop_map(|(startups, beside, objects)| {
-        let (mut all, mut harm) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
         for (i, (happens, broken)) in startups.into_iter().enumerate() {
             let label = ["hystart", "search", "ess", "standard"][i];
             let mut mine = rows(label, &happens.iter().map(|h| h.time).collect::<Vec<f64>>());
@@ -94,12 +94,12 @@ fn study() -> impl Strategy<Value = (Vec<Row>, Vec<Harm>)> {
                 r.caveats.extend((!h.valid).then(|| INVALID.to_string()));
                 r.caveats.extend(broken.then(|| format!("{BROKEN}: it did")));
                 if beside && r.run < 10 {
-                    harm.push(Harm { label: label.into(), run: r.run, got_percent: h.got });
+                    r.got_percent = Some(h.got);
                 }
             }
             all.extend(mine);
         }
-        (all, harm)
+        all
     })
 }
 
@@ -169,8 +169,9 @@ fn of_runs(some: usize, of: usize) -> String {
     if some == of { "every run".into() } else { format!("{some} of {of} runs") }
 }
 
-fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
-    let d = Decision::new(rows, &Terms { harm, ..Terms::default() });
+fn check(rows: &[Row]) -> Result<(), TestCaseError> {
+    let d = Decision::new(rows, &Terms::default());
+    let harmed = rows.iter().any(|r| r.got_percent.is_some());
     let text = verdict(&d);
     let base = &rows[0].startup;
     let chosen = recommended(&d);
@@ -278,12 +279,7 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                 && more_lost(a, b) < -10.0
                 && a.class != Class::None
         };
-        if pairs.len() >= 6
-            && gains == 0
-            && pairs.iter().all(|(a, b)| free(a, b))
-            && harm.is_empty()
-            && !broken
-        {
+        if pairs.len() >= 6 && gains == 0 && pairs.iter().all(|(a, b)| free(a, b)) && !harmed && !broken {
             prop_assert!(!text.contains("Keep ") && !text.contains("The cheapest"), "{label}: {text}");
         }
         for sentence in sentences.iter().filter(takes) {
@@ -308,12 +304,9 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
                 }
                 let difference = d.against(&s.summary, Measure::StartupLost);
                 prop_assert!(difference.is_none_or(|x| x.median.high <= 10.0), "the interval: {text}");
-                if !harm.is_empty() {
-                    let got = |name: &str, run: u32| {
-                        harm.iter().find(|h| h.label == name && h.run == run).map(|h| h.got_percent)
-                    };
+                if harmed {
                     let both: Vec<(f64, f64)> =
-                        (0..10).filter_map(|run| Some((got(label, run)?, got(base, run)?))).collect();
+                        pairs.iter().filter_map(|(a, b)| a.got_percent.zip(b.got_percent)).collect();
                     let pays = both.iter().filter(|(a, b)| b - a > 3.0).count();
                     prop_assert!(pays * 20 < both.len(), "{label} harms: {text}");
                 }
@@ -370,9 +363,8 @@ fn check(rows: &[Row], harm: &[Harm]) -> Result<(), TestCaseError> {
 }
 
 /// What the verdict over several paths says of each startup, against the rows.
-fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
-    let all: Vec<Decision> =
-        paths.iter().map(|(rows, harm)| Decision::new(rows, &Terms { harm, ..Terms::default() })).collect();
+fn check_paths(paths: &[Vec<Row>]) -> Result<(), TestCaseError> {
+    let all: Vec<Decision> = paths.iter().map(|rows| Decision::new(rows, &Terms::default())).collect();
     let text = paths::verdict(&all);
     let labels = paths::labels(&all);
     let n = paths.len();
@@ -385,7 +377,7 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
     let mut behind = 0;
     for label in &labels {
         let own: Vec<Vec<&Row>> =
-            paths.iter().map(|(rows, _)| rows.iter().filter(|r| r.startup == *label).collect()).collect();
+            paths.iter().map(|rows| rows.iter().filter(|r| r.startup == *label).collect()).collect();
         let broken = own.iter().filter(|rows| is_broken(rows)).count();
         let unfinished: usize = own.iter().flatten().filter(|r| never(r)).count();
         let objects = own.iter().flatten().any(|r| r.objects.is_some());
@@ -404,7 +396,7 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
         let heads = [format!("{label} does best"), format!("{label} gains most")];
         let Some(at) = heads.iter().find_map(|h| text.find(h)) else { continue };
         prop_assert!(broken == 0, "{label} is praised: {text}");
-        for ((rows, _), d) in paths.iter().zip(&all).filter(|(_, d)| d.by != Measure::Goodput) {
+        for (rows, d) in paths.iter().zip(&all).filter(|(_, d)| d.by != Measure::Goodput) {
             let of = pairs(rows, label);
             let later = |a: &Row, b: &Row| never(a) && !never(b);
             let stalls = share(&of, later) > 0.0 && share(&of, |a, b| later(b, a)) == 0.0;
@@ -430,7 +422,7 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
                 }
             };
             let (mut paid, mut blind) = (0, 0);
-            for ((rows, _), d) in paths.iter().zip(&all) {
+            for (rows, d) in paths.iter().zip(&all) {
                 let by_time = d.by != Measure::Goodput;
                 let both: Vec<_> = pairs(rows, label)
                     .into_iter()
@@ -460,9 +452,9 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
             }
         }
     }
-    let base_broken = paths.iter().any(|(rows, _)| {
-        is_broken(&rows.iter().filter(|r| r.startup == rows[0].startup).collect::<Vec<_>>())
-    });
+    let base_broken = paths
+        .iter()
+        .any(|rows| is_broken(&rows.iter().filter(|r| r.startup == rows[0].startup).collect::<Vec<_>>()));
     if labels.len() < 2 || base_broken {
         prop_assert!(!text.contains("Keep ") && !text.contains("does best"), "{text}");
     }
@@ -472,8 +464,8 @@ fn check_paths(paths: &[(Vec<Row>, Vec<Harm>)]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn no_sentence_contradicts_a_row((rows, harm) in study()) {
-        check(&rows, &harm)?;
+    fn no_sentence_contradicts_a_row(rows in study()) {
+        check(&rows)?;
     }
 
     #[test]

@@ -387,6 +387,7 @@ impl Row {
             objects: m.objects.clone(),
             connections: m.connections.clone(),
             others: m.others.clone(),
+            got_percent: None,
             cost: m.cost,
             caveats: m.caveats(identity.size_bytes.is_some()),
         }

@@ -101,8 +101,8 @@ pub enum Source {
     Row(fn(&Row) -> Option<f64>),
     /// The objects that an application asked for; of two runs those are compared that both asked for.
     Objects(fn(&Objects) -> Option<f64>),
-    /// No row: what a flow beside it got, which [`Decision`](crate::decision::Decision) has.
-    Beside,
+    /// A run of its own beside another flow, which not each row has.
+    Beside(fn(&Row) -> Option<f64>),
 }
 
 /// When `slowstart compare` shows a column.
@@ -265,7 +265,7 @@ measures! {
     OthersGot {
         name: "got_percent", label: "goodput of a CUBIC flow beside it", word: "harm", heading: "CUBIC",
         title: ["a CUBIC flow got", ""], unit: Unit::Percent, better: Better::More, margin: Margin::Fixed(HARM_MARGIN),
-        shown: Shown::Usual, source: Source::Beside,
+        shown: Shown::Usual, source: Source::Beside(|r| r.got_percent),
     }
     /// packets that the other flows lost
     OthersLost {
@@ -316,9 +316,8 @@ impl Measure {
     /// The value of a run, if it has one.
     pub fn of(self, row: &Row) -> Option<f64> {
         let value = match self.entry().source {
-            Source::Row(of) => of(row),
+            Source::Row(of) | Source::Beside(of) => of(row),
             Source::Objects(of) => row.objects.as_ref().and_then(of),
-            Source::Beside => None,
         };
         value.filter(|v| v.is_finite())
     }
@@ -334,9 +333,9 @@ impl Measure {
         }
     }
 
-    /// The measures that follow from a row alone.
+    /// The measures of a run itself, whatever the command.
     pub fn of_rows() -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(|m| !matches!(m.entry().source, Source::Beside))
+        Self::ALL.iter().copied().filter(|m| !matches!(m.entry().source, Source::Beside(_)))
     }
 
     /// True if it is of the objects that an application asked for.

@@ -398,6 +398,10 @@ pub struct Row {
     pub connections: Vec<Connection>,
     /// Its effect on others.
     pub others: Option<Others>,
+    /// What a CUBIC flow that was there before got while this startup transferred, in a run of its own over the same path, in
+    /// percent of what it got in the same time alone; absent if it was not measured (`compare --harm`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub got_percent: Option<f64>,
     /// The work of the run.
     pub cost: Cost,
     /// What a reader of the row should know, the most important first.

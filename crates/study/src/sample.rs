@@ -56,6 +56,7 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         objects: None,
         connections: Vec::new(),
         others: None,
+        got_percent: None,
         cost: Cost::default(),
         caveats: vec![],
     };
@@ -66,4 +67,9 @@ pub fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
 pub fn with(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Vec<Row> {
     rows.iter_mut().for_each(change);
     rows
+}
+
+/// `rows` with what a CUBIC flow beside a startup got in a run.
+pub fn beside(rows: Vec<Row>, got: impl Fn(&str, u32) -> Option<f64>) -> Vec<Row> {
+    with(rows, |r| r.got_percent = got(&r.startup, r.run))
 }

@@ -45,6 +45,36 @@ fn properties(schema: &str) -> BTreeSet<String> {
     schema["properties"].as_object().expect("properties").keys().cloned().collect()
 }
 
+/// With `--harm` rows say what a CUBIC flow beside each startup got, in the first ten runs, in each form; without it
+/// they do not.
+#[test]
+fn harm_is_a_column_of_rows() {
+    let args =
+        ["compare", "rate=10Mbit rtt=40ms queue=1bdp", "--startup", "hystart,standard", "--size", "1MB"];
+    let with = |more: &[&str]| succeeds(&[&args[..], &["--runs", "12", "--quiet"], more].concat());
+    let got = |text: &str| -> Vec<Option<f64>> {
+        conform(text, ROW_SCHEMA);
+        let row = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["got_percent"].as_f64();
+        text.lines().map(row).collect()
+    };
+    assert_eq!(got(&with(&["--json"])), [None; 24]);
+    let printed = with(&["--json", "--harm"]);
+    let all = got(&printed);
+    for runs in all.chunks(12) {
+        assert!(runs[..10].iter().flatten().filter(|g| (0.0..=110.0).contains(*g)).count() == 10, "{runs:?}");
+        assert_eq!(runs[10..], [None, None], "{runs:?}");
+    }
+    let out = folder("rows-harm");
+    with(&["--harm", "--out", out.join("made").to_str().expect("UTF-8")]);
+    let file = std::fs::read_to_string(out.join("made/results.jsonl")).expect("rows");
+    assert_eq!(file, printed);
+    let csv = with(&["--csv", "--harm"]);
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let at = reader.headers().expect("a header").iter().position(|h| h == "got_percent").expect("the column");
+    let cells: Vec<Option<f64>> = reader.records().map(|r| r.expect("a row")[at].parse().ok()).collect();
+    assert_eq!(cells, all);
+}
+
 /// Rows with marks, objects of a browser, several connections, drawn values, other flows, several links; samples with internal values; events
 /// with reasons: between them every property of the schemas occurs.
 #[test]

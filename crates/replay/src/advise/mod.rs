@@ -30,7 +30,7 @@ use serde::Serialize;
 use slowstart_report::study::about;
 use slowstart_report::{Page, html};
 use slowstart_study::chosen;
-use slowstart_study::decision::{Change, Decision, Difference, Harm, Terms};
+use slowstart_study::decision::{Change, Decision, Difference, Terms};
 use slowstart_study::harm;
 use slowstart_study::measured::SIMULATOR;
 use slowstart_study::record::{Class, Row};
@@ -174,14 +174,13 @@ pub struct Advice {
 pub struct Compared {
     study: Study,
     rows: Vec<Row>,
-    harm: Vec<Harm>,
     base: String,
 }
 
 impl Compared {
     /// Returns how the startups differ from the one in use.
     pub fn decision(&self) -> Decision<'_> {
-        let terms = Terms { baseline: Some(&self.base), harm: &self.harm, ..Terms::default() };
+        let terms = Terms { baseline: Some(&self.base), ..Terms::default() };
         Decision::new(&self.rows, &terms)
     }
 
@@ -242,19 +241,17 @@ pub fn advise(
     let mut names = vec![question.in_use.clone()];
     names.extend(chosen::names().filter(|n| *n != question.contender.startup_name).map(String::from));
     let study = model.study(&names, None, &[])?;
-    let rows = model.run(&study)?;
+    let mut rows = model.run(&study)?;
     let base = label_of_contender(&question.contender);
     let alone = {
         let decision = Decision::new(&rows, &Terms { baseline: Some(&base), ..Terms::default() });
         decision.baseline().and_then(|s| s.summary.of_all_runs(decision.by)).map(|m| m.mid)
     };
-    let harm = match alone.filter(|alone| *alone > 0.0) {
-        Some(alone) if harm::unable(SIMULATOR, &study).is_none() && harm::is_affordable(&study, alone) => {
-            harm::measure(&study, alone)
-        }
-        _ => Vec::new(),
-    };
-    let compared = Compared { study, rows, harm, base };
+    let able = harm::unable(SIMULATOR, &study).is_none();
+    if let Some(alone) = alone.filter(|a| *a > 0.0 && able && harm::is_affordable(&study, *a)) {
+        harm::add(&study, alone, &mut rows);
+    }
+    let compared = Compared { study, rows, base };
     let advice = question.advice(recorded, &model, &compared.decision(), &compared.base)?;
     Ok(Advised { advice, compared: Some(compared) })
 }

@@ -1,7 +1,7 @@
 //! Decisions over made rows: ranks, order, and what decides nothing.
 
 use super::*;
-use crate::sample::{rows, with};
+use crate::sample::{beside, rows, with};
 use crate::verdict::verdict;
 use slowstart_sim::random::Stream;
 
@@ -191,13 +191,8 @@ fn what_is_not_shown_to_be_as_quick_beats_nothing_for_sure() {
 #[test]
 fn harm_decides_between_equals() {
     let all = [rows("today", &[10.0; 6]), rows("rude", &[8.0; 6]), rows("kind", &[8.0; 6])].concat();
-    let harm: Vec<Harm> = [("today", 90.0), ("rude", 50.0), ("kind", 90.0)]
-        .into_iter()
-        .flat_map(|(label, got_percent)| {
-            (0..6).map(move |run| Harm { label: label.to_string(), run, got_percent })
-        })
-        .collect();
-    let d = Decision::new(&all, &Terms { baseline: Some("today"), harm: &harm, ..Terms::default() });
+    let all = beside(all, |startup, _| Some(if startup == "rude" { 50.0 } else { 90.0 }));
+    let d = Decision::new(&all, &Terms { baseline: Some("today"), ..Terms::default() });
     let front: Vec<&str> =
         d.standings.iter().filter(|s| s.unbeaten).map(|s| s.summary.label.as_str()).collect();
     assert_eq!(front, ["kind"]);

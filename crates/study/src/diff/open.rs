@@ -11,7 +11,7 @@ pub(super) fn only(a: &Summary, b: &Summary) -> Vec<(Measure, bool)> {
         Measure::Time10MB => s.rows.iter().any(|r| r.time_to_bytes_s.contains_key("10000000")),
         m => s.rows.iter().any(|r| m.of(r).is_some()),
     };
-    let measures = [Measure::Time10MB, Measure::StartupLost, Measure::QueueDelay];
+    let measures = [Measure::Time10MB, Measure::StartupLost, Measure::OthersGot, Measure::QueueDelay];
     let one = |m: Measure| (has(a, m) != has(b, m)).then(|| (m, has(b, m)));
     measures.into_iter().filter_map(one).collect()
 }

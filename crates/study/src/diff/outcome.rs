@@ -155,7 +155,7 @@ impl Outcome {
         }
         let only = only(a, b);
         let rows = common(a, b, &only);
-        let terms = Terms { baseline: Some(NAMES[0]), margin, harm: &[] };
+        let terms = Terms { baseline: Some(NAMES[0]), margin };
         let d = Decision::new(&rows, &terms);
         let find = |name: &str| d.standings.iter().map(|s| &s.summary).find(|s| s.label == name);
         let mut outcome = match (find(NAMES[0]), find(NAMES[1])) {
@@ -238,6 +238,9 @@ impl Outcome {
                 }
                 Measure::StartupLost => {
                     ("loses more", format!("loses more packets in {runs}, up to {most} more"))
+                }
+                Measure::OthersGot => {
+                    ("more harm", format!("slows a CUBIC flow beside it in {runs}, by up to {most} points"))
                 }
                 _ => {
                     let most = delay(p.most * 1e3);
@@ -570,13 +573,24 @@ mod tests {
         assert_eq!(is(&a, &elsewhere(waits)), (Is::Worse, "longer queue".into()));
     }
 
+    /// What a CUBIC flow beside it got is compared where both results have it.
+    #[test]
+    fn harm_is_compared_run_by_run() {
+        let with = |got: f64| sample::beside(of([7.0, 7.2], 12), move |_, run| (run < 10).then_some(got));
+        assert_eq!(is(&with(90.0), &with(89.0)).0, Is::Open);
+        let o = outcome(&with(90.0), &with(70.0));
+        assert_eq!((o.is, o.words().as_str()), (Is::Worse, "more harm"));
+        assert_eq!(o.why[0].1, "slows a CUBIC flow beside it in every run, by up to 20 points");
+    }
+
     /// Null against a number is no difference of nothing, whichever has it; and what was not observed is not late.
     #[test]
     fn what_one_result_only_has_is_named() {
-        let a = of([7.0, 7.2], 6);
-        let without = |change: fn(&mut Row)| sample::with(of([7.0, 7.2], 6), change);
+        let a = sample::beside(of([7.0, 7.2], 6), |_, _| Some(90.0));
+        let without = |change: fn(&mut Row)| sample::with(a.clone(), change);
         for (b, word, label) in [
             (without(|r| r.peak_queue_delay_s = None), "queue", "longest wait in the queue"),
+            (without(|r| r.got_percent = None), "harm", "goodput of a CUBIC flow beside it"),
             (without(|r| r.startup_lost_packets = None), "lost", "packets lost in startup"),
             (without(|r| r.time_to_bytes_s.clear()), "10mb", "time to 10 MB"),
         ] {

@@ -1,9 +1,9 @@
 //! The sentences of a verdict, one situation a test.
 
 use super::*;
-use crate::decision::{Harm, Terms};
+use crate::decision::Terms;
 use crate::record::Objects;
-use crate::sample::{rows, with};
+use crate::sample::{beside, rows, with};
 
 fn lossy(rows: Vec<Row>, lost: u64) -> Vec<Row> {
     with(rows, |r| (r.class, r.startup_lost_packets) = (Class::Late, Some(lost)))
@@ -152,11 +152,8 @@ fn within_the_margin_the_baseline_stays() {
 #[test]
 fn harm_is_a_price() {
     let all = [rows("hystart", &[10.0; 6]), rows("ess", &[8.0; 6])].concat();
-    let harm: Vec<Harm> = [("hystart", 90.0), ("ess", 71.0)]
-        .into_iter()
-        .flat_map(|(l, got_percent)| (0..6).map(move |run| Harm { label: l.to_string(), run, got_percent }))
-        .collect();
-    let text = verdict(&Decision::new(&all, &Terms { harm: &harm, ..Terms::default() }));
+    let all = beside(all, |startup, _| Some(if startup == "ess" { 71.0 } else { 90.0 }));
+    let text = verdict(&Decision::new(&all, &Terms::default()));
     assert!(
         text.contains(
             "takes 20 % less time but slows a CUBIC flow beside it in every run, by up to 19 points"
@@ -277,15 +274,12 @@ fn fewer_losses_at_a_rare_price_are_an_answer() {
     ]
     .concat();
     let got = |label: &str, run: u32| match (label, run) {
-        ("ess", 0) => 78.0,
-        ("suss", _) => 80.0,
-        _ => 90.0,
+        ("ess", 0) => Some(78.0),
+        ("suss", _) => Some(80.0),
+        _ => Some(90.0),
     };
-    let harm: Vec<Harm> = ["hystart", "ess", "suss"]
-        .into_iter()
-        .flat_map(|l| (0..6).map(move |run| Harm { label: l.into(), run, got_percent: got(l, run) }))
-        .collect();
-    let of = |harm: &[Harm]| verdict(&Decision::new(&all, &Terms { harm, ..Terms::default() }));
+    let harm = beside(all.clone(), got);
+    let of = |all: &[Row]| verdict(&Decision::new(all, &Terms::default()));
     assert!(
         of(&harm).contains(
             "ess takes as long and loses 1,444 packets fewer, but slows a CUBIC flow beside it in 1 of 6 runs, by up to 12 points."
@@ -294,7 +288,7 @@ fn fewer_losses_at_a_rare_price_are_an_answer() {
         of(&harm)
     );
     // Without a price it goes before what is faster and loses more.
-    assert!(of(&[]).contains("ess takes as long and loses 1,444 packets fewer."), "{}", of(&[]));
+    assert!(of(&all).contains("ess takes as long and loses 1,444 packets fewer."), "{}", of(&all));
 }
 
 #[test]
