@@ -2,7 +2,7 @@
 
 mod conductor;
 
-use self::conductor::{Conductor, Reader, State};
+use self::conductor::{Conductor, Ending, Reader, State};
 use crate::output::{note, print};
 use crate::replay::warn;
 use crate::trial_folder::{self, TrialFolder};
@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -106,6 +107,8 @@ pub(crate) struct TrialArgs {
 const POLL: Duration = Duration::from_millis(100);
 /// Time between two checks of the guardrails, and of the cgroup.
 const CHECK: Duration = Duration::from_secs(1);
+/// Time in which a scraper reads the metrics of a trial that ended itself.
+const READ_WITHIN: Duration = Duration::from_secs(120);
 /// Time of a dry run without --for.
 const DRY: Duration = Duration::from_secs(10);
 
@@ -356,7 +359,26 @@ impl TrialArgs {
             unread: None,
             trouble: String::new(),
         }
-        .conduct()
+        .conduct()?;
+        if ending == Ending::OnlyControl && self.prometheus.is_some() {
+            await_reader(&reads);
+        }
+        Ok(())
+    }
+}
+
+/// Waits until the metrics were read once more. They say which arm was ended, and nobody can read them after the
+/// end of this process, so that no alarm would be raised.
+fn await_reader(reads: &AtomicU64) {
+    note("the metrics are served until they are read once more, for two minutes at most; Ctrl-C ends this");
+    let (seen, until) = (reads.load(Ordering::SeqCst), signals::now() + READ_WITHIN);
+    while !signals::caught() && signals::now() < until {
+        std::thread::sleep(POLL);
+        if reads.load(Ordering::SeqCst) > seen {
+            // The answer is being sent.
+            std::thread::sleep(CHECK);
+            return;
+        }
     }
 }
 

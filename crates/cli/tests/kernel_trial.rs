@@ -612,6 +612,30 @@ fn a_harmful_arm_is_ended_and_nobody_receives_its_share() {
     assert!(plausible((outside - before) as usize, 100, 0.4), "{outside} outside, {before} before");
 }
 
+/// Else no alarm is raised: the metrics end with the command.
+#[test]
+fn a_trial_that_only_the_control_is_left_of_ends_once_its_metrics_were_read() {
+    let name = "a_trial_that_only_the_control_is_left_of_ends_once_its_metrics_were_read";
+    let Some((_one, cgroup)) = able(name) else { return };
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let limited = "limited:max_ssthresh=10";
+    let address = format!("127.0.0.1:{port}");
+    let arm = format!("{limited}:50%");
+    let args = ["--arm", "cubic:50%", "--arm", &arm, "--stop-on-harm", "time-last=+20%", "--prometheus", &address];
+    let mut trial = Trial::start(&cgroup, &args);
+    download(&cgroup, "rate=200Mbit rtt=60ms queue=1bdp", 200, 10, 200_000);
+    trial.wait_for("the metrics are served until they are read once more");
+    // Its share is nobody's any more, the control's too.
+    let after = download(&cgroup, "rate=200Mbit rtt=2ms queue=1bdp", 10, 4, 10_000);
+    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("a file");
+    assert!(after.iter().all(|d| d.control == default.trim()), "{:?}", by_control(&after));
+    assert!(trial.child.try_wait().expect("a child").is_none(), "it waits");
+    assert_eq!(scrape(port)[&format!("slowstart_trial_ended{{arm=\"{limited}\"}}")], 1);
+    let mut said = String::new();
+    trial.err.read_to_string(&mut said).expect("text");
+    assert_eq!(trial.child.wait().expect("it ends").code(), Some(0), "{said}");
+}
+
 #[test]
 fn an_a_a_phase_uses_the_control_of_the_first_arm() {
     let Some((_one, cgroup)) = able("an_a_a_phase_uses_the_control_of_the_first_arm") else { return };

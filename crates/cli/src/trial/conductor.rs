@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 
 /// How a phase of a trial ended.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Ending {
-    /// Its time is over, or no arm but the control is left.
+pub(super) enum Ending {
+    /// Its time is over.
     Over,
+    /// No arm but the control is left.
+    OnlyControl,
     /// A signal, or an error: it may go on later.
     Stopped,
 }
@@ -109,8 +111,8 @@ pub(super) struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    /// Conducts it. Whatever ends it, what was found is written.
-    pub(super) fn conduct(mut self) -> Result<()> {
+    /// Conducts it, and returns how it ended. Whatever ends it, what was found is written.
+    pub(super) fn conduct(mut self) -> Result<Ending> {
         self.analyse()?;
         let mut began = None;
         let ran = self.run(&mut began);
@@ -122,7 +124,8 @@ impl Conductor<'_> {
         }
         let (analysis, counts) = self.analyse()?;
         self.update(seconds, &counts);
-        self.kept.over = began.is_some() && matches!(ran, Ok(Ending::Over)) && read.is_ok();
+        let over = matches!(ran, Ok(Ending::Over | Ending::OnlyControl));
+        self.kept.over = began.is_some() && over && read.is_ok();
         self.kept.ended = true;
         let written = self.state.folder.take().map_or(Ok(()), |mut folder| {
             for outcome in self.state.trial.open() {
@@ -131,8 +134,8 @@ impl Conductor<'_> {
             self.kept.rows_missing = folder.rows_missing();
             folder.finish(&self.result(&analysis, &counts, seconds), &self.kept)
         });
-        let ran = ran.map(|_| ());
-        ran.and(read).and(written).and(self.unread.map_or(Ok(()), Err))
+        let ending = ran?;
+        read.and(written).and(self.unread.map_or(Ok(ending), Err))
     }
 
     /// Returns how long the trial has run, in seconds. `began` is when its second phase began in this start.
@@ -235,13 +238,13 @@ impl Conductor<'_> {
                     let ended = self.state.trial.ended().iter().flatten().count();
                     let all = self.end_harmful()?;
                     if self.state.trial.ended().iter().flatten().count() > ended {
-                        // An arm that was ended stays so, whatever happens.
-                        let counts = self.counts()?;
+                        // An arm that was ended stays so, whatever happens; an alarm need not wait for the next result.
+                        let (_, counts) = self.analyse()?;
                         self.keep(self.seconds_since(begin), &counts);
                     }
                     if all {
                         note("every arm but the control was ended");
-                        return Ok(Ending::Over);
+                        return Ok(Ending::OnlyControl);
                     }
                 }
             }
