@@ -5,7 +5,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
-install_missing cc:build-essential pkg-config:pkg-config clang:clang /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev dpkg-deb:dpkg
+needs=(cc:build-essential pkg-config:pkg-config clang:clang /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev dpkg-deb:dpkg)
+# Before the long build, not after it. Debian's python3 has no venv of its own, and images of Rust have no more than that.
+python3 -c 'import ensurepip, venv' 2>/dev/null || needs+=(python3-venv:python3-venv)
+install_missing "${needs[@]}"
+# In a container the repository may belong to another user, whose repositories git does not read.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
 target=$(rustc -vV | sed -n 's/^host: //p')
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 out=$PWD/target/dist

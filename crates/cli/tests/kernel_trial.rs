@@ -612,6 +612,27 @@ fn a_harmful_arm_is_ended_and_nobody_receives_its_share() {
     assert!(plausible((outside - before) as usize, 100, 0.4), "{outside} outside, {before} before");
 }
 
+/// One process holds the controls of all arms.
+#[test]
+fn each_arm_has_its_own_counters_in_the_list() {
+    let Some((_one, cgroup)) = able("each_arm_has_its_own_counters_in_the_list") else { return };
+    let trial = Trial::start(&cgroup, &["--arm", "search:30%", "--arm", "hystart++:70%"]);
+    let all = download(&cgroup, "rate=200Mbit rtt=2ms queue=1bdp", 60, 4, 10_000);
+    let used = by_control(&all);
+    let list = slowstart(&["kernel", "list", "--json"]).output().expect("it runs");
+    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    let held = list["controls"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|c| used.contains_key(c["name"].as_str().expect("text")));
+    let counted: BTreeMap<_, _> =
+        held.map(|c| (c["name"].as_str().expect("text"), c["connections"].as_u64())).collect();
+    let expected: BTreeMap<_, _> = used.iter().map(|(name, n)| (*name, Some(*n as u64))).collect();
+    assert!(counted.len() == 2 && counted == expected, "{counted:?} of {used:?}");
+    trial.end(Signal::SIGINT);
+}
+
 /// Else no alarm is raised: the metrics end with the command.
 #[test]
 fn a_trial_that_only_the_control_is_left_of_ends_once_its_metrics_were_read() {
@@ -621,7 +642,8 @@ fn a_trial_that_only_the_control_is_left_of_ends_once_its_metrics_were_read() {
     let limited = "limited:max_ssthresh=10";
     let address = format!("127.0.0.1:{port}");
     let arm = format!("{limited}:50%");
-    let args = ["--arm", "cubic:50%", "--arm", &arm, "--stop-on-harm", "time-last=+20%", "--prometheus", &address];
+    let args =
+        ["--arm", "cubic:50%", "--arm", &arm, "--stop-on-harm", "time-last=+20%", "--prometheus", &address];
     let mut trial = Trial::start(&cgroup, &args);
     download(&cgroup, "rate=200Mbit rtt=60ms queue=1bdp", 200, 10, 200_000);
     trial.wait_for("the metrics are served until they are read once more");

@@ -3,7 +3,7 @@
 use crate::clock::clock;
 use crate::error::KernelError;
 use crate::facts::{Facts, Numbers};
-use crate::list::{Holders, available, lookup, map_of};
+use crate::list::{Holders, available, lookup};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use slowstart::units::{Instant, Span};
 use std::cell::RefCell;
@@ -76,8 +76,7 @@ pub fn watch_controls<'a>(
     let mut ring = RingBufferBuilder::new();
     let (mut levels, mut rings) = (Vec::new(), Vec::new());
     for name in names {
-        let holders = all.of(&name);
-        let both = map_of(&name, &holders, ".data.watching").zip(map_of(&name, &holders, "events"));
+        let both = all.map_of(&name, ".data.watching").zip(all.map_of(&name, "events"));
         let is_free = |level: &MapHandle| {
             level.value_size() == 16 && lookup(level).and_then(|v| has_reader(&v, clock())) == Some(false)
         };

@@ -5,8 +5,8 @@ use crate::facts::Counts;
 use crate::open::{Open, counts};
 use crate::pins::{MAPS, pin_dir};
 use crate::table::{Control, TABLE};
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ProgramType};
 use slowstart_files::read_kernel;
 use std::ffi::OsStr;
 use std::fs;
@@ -72,17 +72,44 @@ pub(crate) fn registered() -> Vec<(u32, String)> {
 pub(crate) struct Holders {
     registered: Vec<(u32, String)>,
     processes: Vec<Holder>,
+    /// Identifier and maps of each program of a congestion control.
+    programs: Vec<(u32, Vec<u32>)>,
 }
 
 impl Holders {
     pub(crate) fn find() -> Self {
-        Self { registered: registered(), processes: processes_with_maps().collect() }
+        let programs = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
+            .filter(|p| p.ty == ProgramType::StructOps)
+            .map(|p| (p.id, p.map_ids))
+            .collect();
+        Self { registered: registered(), processes: processes_with_maps().collect(), programs }
     }
 
     /// Returns the processes that hold a control.
     pub(crate) fn of(&self, control: &str) -> Vec<&Holder> {
         let maps = self.registered.iter().filter(|(_, name)| name == control);
         maps.flat_map(|(id, _)| self.processes.iter().filter(|p| p.maps.contains(id))).collect()
+    }
+
+    /// Opens one of a control's maps: the pinned one, or one that a holder has open. A holder may have several
+    /// controls, as a trial has, and each has a map of this name: that of a control is used by its programs.
+    pub(crate) fn map_of(&self, control: &str, map: &str) -> Option<MapHandle> {
+        let (_, file) = MAPS.iter().find(|(name, _)| *name == map)?;
+        MapHandle::from_pinned_path(pin_dir(control).join(file)).ok().or_else(|| {
+            let used = self.maps_used_by(control);
+            let held = self.of(control).into_iter().flat_map(|h| &h.maps).filter(|id| used.contains(id));
+            held.filter_map(|id| MapHandle::from_map_id(*id).ok()).find(|m| m.name() == OsStr::new(map))
+        })
+    }
+
+    /// Returns the identifiers of the maps that the programs of a control use.
+    fn maps_used_by(&self, control: &str) -> Vec<u32> {
+        let maps = self.registered.iter().filter(|(_, name)| name == control);
+        let values = maps.filter_map(|(id, _)| lookup(&MapHandle::from_map_id(*id).ok()?));
+        // There a function is the identifier of its program, as a word.
+        let words: Vec<[u8; 8]> = values.flat_map(|v| v.as_chunks().0.to_vec()).collect();
+        let its = |id: u32| words.contains(&u64::from(id).to_ne_bytes());
+        self.programs.iter().filter(|(id, _)| its(*id)).flat_map(|(_, maps)| maps.clone()).collect()
     }
 }
 
@@ -110,22 +137,13 @@ fn holder(process: &Path) -> Option<Holder> {
     Some(Holder { pid, comm: comm.trim().to_string(), maps })
 }
 
-/// Opens one of a control's maps: the pinned one, or one that a holder has open.
-pub(crate) fn map_of(control: &str, holders: &[&Holder], map: &str) -> Option<MapHandle> {
-    let (_, file) = MAPS.iter().find(|(name, _)| *name == map)?;
-    MapHandle::from_pinned_path(pin_dir(control).join(file)).ok().or_else(|| {
-        let held = holders.iter().flat_map(|h| &h.maps);
-        held.filter_map(|id| MapHandle::from_map_id(*id).ok()).find(|m| m.name() == OsStr::new(map))
-    })
-}
-
 /// Returns every control of this project that is registered, whoever loaded it.
 pub fn list() -> Result<Vec<Running>, KernelError> {
     let all = Holders::find();
     let of = |name: String| {
         let pinned = pin_dir(&name).join("link").exists();
         let holders = all.of(&name);
-        let maps = map_of(&name, &holders, ".data.counts").zip(map_of(&name, &holders, "conns"));
+        let maps = all.map_of(&name, ".data.counts").zip(all.map_of(&name, "conns"));
         let counts = maps.and_then(|(map, conns)| counts(&map, &Open::of(&conns)));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();

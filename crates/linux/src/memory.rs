@@ -3,7 +3,7 @@
 
 use crate::error::KernelError;
 use crate::facts::Numbers;
-use crate::list::{Holders, list, lookup, map_of};
+use crate::list::{Holders, list, lookup};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::time::{ClockId, clock_gettime};
 use std::net::{IpAddr, Ipv6Addr};
@@ -251,10 +251,8 @@ impl Memory {
 /// If the controls cannot be listed.
 pub fn memories() -> Result<Vec<Memory>, KernelError> {
     let all = Holders::find();
-    let of = |name: &str| {
-        let holders = all.of(name);
-        Memory::of(name, &map_of(name, &holders, "memory")?, &map_of(name, &holders, ".rodata.memory")?)
-    };
+    let of =
+        |name: &str| Memory::of(name, &all.map_of(name, "memory")?, &all.map_of(name, ".rodata.memory")?);
     Ok(list()?.iter().filter_map(|r| of(&r.name)).collect())
 }
 
