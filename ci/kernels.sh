@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the kernel tests on Debian's kernels, booted by qemu in software: `make test-kernels [SUITES="bookworm .."]`.
-# Kernels are fetched as Debian packages into target/kernels (ci/debian.sh).
+# Kernels are fetched as Debian packages into target/kernels (ci/debian.sh). On a kernel of your own, for x86-64:
+# `KERNEL=.../arch/x86/boot/bzImage [MODULES=DIR] ci/kernels.sh`, where DIR is INSTALL_MOD_PATH of `make modules_install`.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -89,24 +90,42 @@ INIT
   rm -rf "$dir"
 }
 
+# The release of an image, which its header tells the place of.
+release() { # IMAGE
+  local at
+  at=$(od -An -tu2 -j $((0x20e)) -N 2 "$1")
+  tail -c +$((at + 0x200 + 1)) "$1" | head -c 80 | tr '\0' ' ' | cut -d' ' -f1 || true
+}
+
 failed=0
-for suite in $suites; do
-  unpacked=$(fetch "$suite")
-  image=$(find "$unpacked" -name 'vmlinuz*' | head -1) # in /boot, or since 7.x beside the modules
-  echo "== $suite: $(find "$unpacked" -path '*/modules/*' -name kernel -printf '%h\n' | head -1 | xargs basename)"
-  pack "$unpacked" "target/kernels/$suite/initrd"
+# Boots an image and runs the tests in it; UNPACKED has its modules.
+run() { # IMAGE UNPACKED DIR
+  local name cpu=max
+  name=$(release "$1")
+  echo "== $name"
+  mkdir -p "$3"
+  pack "$2" "$3/initrd"
   # qemu 7.2 emulates cmpxchg16b wrongly, so 6.12 does not boot with it; 7.x needs it for socket storage.
-  cpu=max
-  [[ $suite != bookworm* ]] || cpu=max,-cx16
+  ((${name%%.*} >= 7)) || cpu=max,-cx16
   timeout "${PATIENCE:-900}" qemu-system-x86_64 -M pc,accel=tcg -cpu "$cpu" -m 2048 -smp 2 -nodefaults -display none \
-    -no-reboot -serial stdio -kernel "$image" -initrd "target/kernels/$suite/initrd" \
+    -no-reboot -serial stdio -kernel "$1" -initrd "$3/initrd" \
     -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null |
-    tr -d '\r' | tee "target/kernels/$suite/log" | grep -E '^test |^skipped|panicked|status|decisions differ|the model|arrived twice|marks arrived' || true
+    tr -d '\r' | tee "$3/log" | grep -E '^test |^skipped|panicked|status|decisions differ|the model|arrived twice|marks arrived' || true
   # What `kernel check` said.
-  sed '/^the check ended/q' "target/kernels/$suite/log"
-  (($(grep -c 'ended with status 0' "target/kernels/$suite/log") == 4)) || {
-    echo "FAILED: see target/kernels/$suite/log"
+  sed '/^the check ended/q' "$3/log"
+  (($(grep -c 'ended with status 0' "$3/log") == 4)) || {
+    echo "FAILED: see $3/log"
     failed=1
   }
-done
+}
+
+if [[ ${KERNEL:-} ]]; then
+  run "$KERNEL" "${MODULES:-$(mktemp -d)}" target/kernels/own
+else
+  for suite in $suites; do
+    unpacked=$(fetch "$suite")
+    image=$(find "$unpacked" -name 'vmlinuz*' | head -1) # in /boot, or since 7.x beside the modules
+    run "$image" "$unpacked" "target/kernels/$suite"
+  done
+fi
 exit "$failed"

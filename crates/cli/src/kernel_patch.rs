@@ -61,8 +61,11 @@ pub(crate) struct KernelPatch {
     /// How many of the paths on which windows differ are listed
     #[arg(long, value_name = "N", default_value = "10")]
     list: usize,
-    /// Write the pairs of runs as they end (results.jsonl), the table (table.txt), and the rows of both (old.jsonl, new.jsonl)
-    /// to this folder
+    /// Print the tables as Markdown, as for a pull request, in place of plain text
+    #[arg(long)]
+    markdown: bool,
+    /// Write the pairs of runs as they end (results.jsonl), the table (table.txt, or table.md), and the rows of both (old.jsonl,
+    /// new.jsonl) to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -152,7 +155,7 @@ impl KernelPatch {
         let table = self.table(&all, &stacks);
         print(table.trim_end())?;
         if let Some(folder) = pairs.folder {
-            folder.text("table.txt", &table)?;
+            folder.text(if self.markdown { "table.md" } else { "table.txt" }, &table)?;
             for (i, name) in ["old.jsonl", "new.jsonl"].iter().enumerate() {
                 // Cases may have the same path, and differ in their random numbers.
                 let rows = all.iter().zip(0..).map(|(t, run)| Row { run, ..t.rows[i].clone() });
@@ -193,7 +196,11 @@ impl KernelPatch {
 
     fn table(&self, all: &[Twin], [old, new]: &[String; 2]) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "old: {}: {old}\nnew: {}: {new}", self.old, self.new);
+        let item = if self.markdown { "- " } else { "" };
+        let _ = writeln!(out, "{item}old: {}: {old}\n{item}new: {}: {new}", self.old, self.new);
+        if self.markdown {
+            out.push('\n');
+        }
         let populations: std::collections::BTreeSet<&str> =
             all.iter().map(|t| t.case.population.as_str()).collect();
         let _ = writeln!(
@@ -205,28 +212,32 @@ impl KernelPatch {
             populations.len(),
             self.seed
         );
-        let _ = writeln!(
-            out,
-            "{:<30} {:>9} {:>9} {:>24} {:>6} {:>6} {:>6}",
-            "median", "old", "new", "difference (95 %)", "better", "worse", "same"
-        );
+        out += &self.headers("median");
         let rows: Vec<Compared> = MEASURES.iter().filter_map(|m| compared(all, *m)).collect();
         for c in &rows {
-            let _ = writeln!(out, "{}", line(c.measure.name, c));
+            out += &self.line(c.measure.name, c);
+        }
+        if self.markdown {
+            out.push('\n');
         }
         for c in rows.iter().filter(|c| c.one_has > 0) {
             let _ = writeln!(out, "{}: on {} paths one of both has none", c.measure.name, c.one_has);
         }
         if populations.len() > 1 {
             let _ = writeln!(out, "\n{} by population", ALL_RECEIVED.name);
+            if self.markdown {
+                out = out + "\n" + &self.headers("population");
+            }
             for population in populations {
                 let of: Vec<Twin> = all.iter().filter(|t| t.case.population == population).cloned().collect();
                 if let Some(c) = compared(&of, ALL_RECEIVED) {
-                    let _ = writeln!(out, "{}", line(population, &c));
+                    out += &self.line(population, &c);
                 }
             }
         }
-        let _ = writeln!(out, "\nslow start ended by            old -> new");
+        // What follows has no columns.
+        let fence = if self.markdown { "\n```" } else { "" };
+        let _ = writeln!(out, "{fence}\nslow start ended by            old -> new");
         let mut pairs: Vec<_> = reasons(all).into_iter().collect();
         pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         for ((a, b), n) in pairs {
@@ -256,7 +267,38 @@ impl KernelPatch {
         if parted.len() > self.list {
             let _ = writeln!(out, "  and on {} more paths (--list)", parted.len() - self.list);
         }
-        out
+        out + fence.trim_start()
+    }
+
+    /// The names of the columns.
+    fn headers(&self, first: &str) -> String {
+        let rest = ["old", "new", "difference (95 %)", "better", "worse", "same"].map(str::to_string);
+        let rule = if self.markdown { "|---|--:|--:|--:|--:|--:|--:|\n" } else { "" };
+        self.cells(first, &rest) + rule
+    }
+
+    /// A line of a table.
+    fn cells(&self, first: &str, [old, new, difference, better, worse, same]: &[String; 6]) -> String {
+        if self.markdown {
+            return format!("| {first} | {old} | {new} | {difference} | {better} | {worse} | {same} |\n");
+        }
+        format!("{first:<30} {old:>9} {new:>9} {difference:>24} {better:>6} {worse:>6} {same:>6}\n")
+    }
+
+    /// A figure in one line.
+    fn line(&self, name: &str, c: &Compared) -> String {
+        let number = |x: f64| if c.measure.slack < 1.0 { format!("{x:.3}") } else { format!("{x:.0}") };
+        let signed = |x: f64| if c.measure.slack < 1.0 { format!("{x:+.3}") } else { format!("{x:+.0}") };
+        let d = &c.difference;
+        let difference = format!("{} ({} to {})", signed(d.mid), signed(d.low), signed(d.high));
+        let (better, worse) = match c.measure.less_is_better() {
+            Some(true) => (c.less.to_string(), c.more.to_string()),
+            Some(false) => (c.more.to_string(), c.less.to_string()),
+            // Neither is better: more and less.
+            None => (format!("+{}", c.more), format!("-{}", c.less)),
+        };
+        let [old, new] = c.medians.map(number);
+        self.cells(name, &[old, new, difference, better, worse, c.same.to_string()])
     }
 }
 
@@ -288,20 +330,4 @@ fn run_all(
     interrupt.stopped();
     bar.finish_and_clear();
     Ok(())
-}
-
-/// A figure in one line.
-fn line(name: &str, c: &Compared) -> String {
-    let number = |x: f64| if c.measure.slack < 1.0 { format!("{x:.3}") } else { format!("{x:.0}") };
-    let signed = |x: f64| if c.measure.slack < 1.0 { format!("{x:+.3}") } else { format!("{x:+.0}") };
-    let d = &c.difference;
-    let difference = format!("{} ({} to {})", signed(d.mid), signed(d.low), signed(d.high));
-    let (better, worse) = match c.measure.less_is_better() {
-        Some(true) => (c.less.to_string(), c.more.to_string()),
-        Some(false) => (c.more.to_string(), c.less.to_string()),
-        // Neither is better: more and less.
-        None => (format!("+{}", c.more), format!("-{}", c.less)),
-    };
-    let [old, new] = c.medians.map(number);
-    format!("{name:<30} {old:>9} {new:>9} {difference:>24} {better:>6} {worse:>6} {:>6}", c.same)
 }

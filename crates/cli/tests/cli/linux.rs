@@ -277,3 +277,36 @@ fn a_kernel_does_not_differ_from_itself_and_its_parameters_show() {
         "{other}"
     );
 }
+
+#[test]
+fn the_tables_of_two_engines_may_be_markdown() {
+    let run = |more: &[&str]| {
+        let arguments =
+            ["kernel-patch", "sim", "sim", "--population", "lte,leo", "--cases", "1", "--size", "100kB"];
+        let out = slowstart(&[&arguments[..], more].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).expect("UTF-8")
+    };
+    let (text, markdown) = (run(&[]), run(&["--markdown"]));
+    let rows: Vec<&str> = markdown.lines().filter(|l| l.starts_with('|')).collect();
+    assert!(rows.len() > 6 && rows.iter().all(|r| r.matches('|').count() == 8), "{markdown}");
+    assert_eq!(rows.iter().filter(|r| r.starts_with("|---|--:")).count(), 2, "{markdown}");
+    assert_eq!(
+        markdown.lines().filter(|l| *l == "```").count(),
+        2,
+        "what has no columns is fenced: {markdown}"
+    );
+    // Each table is a paragraph of its own, or it is none.
+    let lines: Vec<&str> = markdown.lines().collect();
+    let begins = lines.windows(2).filter(|w| !w[0].starts_with('|') && w[1].starts_with('|'));
+    assert!(begins.clone().count() == 2 && begins.clone().all(|w| w[0].is_empty()), "{markdown}");
+    // The figures are those of the plain text.
+    for line in rows.iter().filter(|r| !r.starts_with("|---")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).filter(|c| !c.is_empty()).collect();
+        let same = |l: &str| cells[1..].iter().all(|c| l.contains(c));
+        assert!(
+            cells[0] == "population" || text.lines().any(|l| l.starts_with(cells[0]) && same(l)),
+            "{line}"
+        );
+    }
+}
