@@ -120,7 +120,8 @@ run() { # IMAGE UNPACKED DIR
 }
 
 if [[ ${KERNEL:-} ]]; then
-  run "$KERNEL" "${MODULES:-$(mktemp -d)}" target/kernels/own
+  mkdir -p target/kernels/no-modules
+  run "$KERNEL" "${MODULES:-target/kernels/no-modules}" target/kernels/own
 else
   for suite in $suites; do
     unpacked=$(fetch "$suite")
