@@ -20,13 +20,13 @@ use std::path::PathBuf;
 /// Say which startup would serve the users of recorded connections best
 ///
 /// It also says how sure that is, and what to do next. FILE is anything that
-/// `slowstart replay` reads; captures made at the server show most. Of a folder,
-/// all files are read. Each transfer that filled its path gives a path; the
+/// `slowstart replay` reads; captures made at the server show most. Of a folder it
+/// reads all files. Each transfer that filled its path gives a path; the
 /// startups run over these paths, and are compared with the one in use.
 ///
 /// Examples:
 ///   slowstart advise captures/
-///   slowstart advise server.pcapng.zst --cgroup /sys/fs/cgroup/system.slice/nginx.service --page advice.html
+///   slowstart advise server.pcapng.zst --page advice.html
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is not Markdown")]

@@ -32,14 +32,14 @@ const TRACES: usize = 9;
 /// ACK slots, jitter, queue and loss. Each value stands below a comment with its
 /// interval and what it rests on; where a transfer shows a lower bound only, the
 /// comment says so. Several transfers give an ensemble, of which every run gets
-/// one at random. FILE is a capture (pcap, pcapng, snoop), a qlog, a kernel log of ACKs (CSV),
-/// or a result of iperf3 or nuttcp with intervals of 0.1 s, as for
+/// one at random. FILE is a capture (pcap, pcapng, snoop), a qlog, a kernel log of
+/// ACKs (CSV), or a result of iperf3 or nuttcp with intervals of 0.1 s, as for
 /// `slowstart replay`; - is standard input.
 ///
 /// With --trace the rate follows time: Mahimahi traces beside the path file, of
 /// which every run gets one. Where no packet waited for the link the rate is not
-/// known, and the traces of a transfer differ there; those of several transfers
-/// are also stretched, as one yet to come may differ from them.
+/// known, and the traces of a transfer differ there. Traces of several transfers
+/// are stretched, since the next transfer may differ from them.
 ///
 /// Examples:
 ///   slowstart fit scenarios/captures/download.pcapng.gz > path.toml && slowstart compare path.toml

@@ -53,7 +53,7 @@ enum Command {
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
-    /// List what is loaded, by whom, how many connections use it, selections and defaults
+    /// List loaded startups, who loaded them, how many connections use them, selections and defaults
     List {
         /// Print one JSON object
         #[arg(long)]

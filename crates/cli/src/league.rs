@@ -56,8 +56,9 @@ const MANY: usize = 5_000;
   slowstart league standard --json > standard.jsonl
   slowstart league mine --against-baseline standard.jsonl
 
-Exit status: 0, or 2 for bad input. With --against-baseline: 1 if a startup is worse than that of the same
-name in the baseline (or than the only one in it), 2 if it cannot be compared. 130 after Ctrl-C.")]
+Exit status: 0, or 2 for bad input. 130 after Ctrl-C.
+With --against-baseline: 1 if a startup is worse than that of the same name in the baseline
+(or than the only one in it), 2 if it cannot be compared.")]
 pub(crate) struct League {
     /// Startups, as name or name:key=value,key=value, separated by commas (see `slowstart list startups`)
     /// [default: all]

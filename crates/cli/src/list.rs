@@ -31,13 +31,13 @@ use std::path::Path;
   slowstart list startups
   slowstart list startups search hystart   what these do, from which source, and their parameters
   slowstart list path-keys
-  slowstart list 'rate=50Mbit rtt=20ms then=\"rate=30Mbit rtt=30ms\"'   draws a path
+  slowstart list 'rate=50Mbit rtt=20ms then=\"rate=30Mbit rtt=30ms\"'   prints a picture of a path
   slowstart list --json | jq '.startups[].name'")]
 pub(crate) struct List {
-    /// Only one kind of names; or a path, which is drawn
+    /// Only one kind of names; or a path, to print a picture of it
     #[arg(value_parser = WhatParser)]
     what: Option<What>,
-    /// Only these names, with all that there is to know of them
+    /// Only these names, in detail
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Also list the startups that are not implemented because their specification is incomplete

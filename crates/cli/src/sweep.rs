@@ -29,8 +29,8 @@ use std::time::Instant;
 /// Run startups over a region of paths, with a store of results that survives interruptions
 ///
 /// STUDY is a study file with a table `axes`: lists, ranges and logarithmic ranges over any key of path,
-/// stack, startup and workload; and perhaps `draws`, points at random. Started again, it computes only what
-/// is missing in the store. docs/guide/sweeps.md explains both.
+/// stack, startup and workload; and perhaps `draws`, points at random. If you run it again, it computes only what
+/// the store lacks. docs/guide/sweeps.md explains both.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -112,8 +112,8 @@ pub struct Difference {
 
 impl Difference {
     /// What is worse than in the baseline, a clause each: it broke a rule, never delivered 10 MB where the
-    /// baseline did, or certainly takes longer by at least `margin` (a share) or loses or makes others lose
-    /// [`LOSS_MARGIN`](slowstart_study::measures::LOSS_MARGIN) packets more, in the mean over the cases.
+    /// baseline did, or, at 95 % confidence, takes longer by at least `margin` (a share), or loses or makes others
+    /// lose [`LOSS_MARGIN`](slowstart_study::measures::LOSS_MARGIN) packets more, in the mean over the cases.
     pub fn worse(&self, margin: f64) -> Vec<String> {
         let mut all = Vec::new();
         let cases = |n: usize| share(n, self.cases).replace("runs", "cases").replace("run", "case");

@@ -28,8 +28,8 @@ pub struct Terms<'a> {
 pub struct Place<'a> {
     /// The startup as written, with its parameters.
     pub startup: &'a str,
-    /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others;
-    /// `None` if it broke a rule, or is reconstructed.
+    /// One more than the number of startups that reach 10 MB sooner at 95 % confidence, directly or by way of
+    /// others; `None` if it broke a rule, or is reconstructed.
     pub rank: Option<usize>,
     /// True if none that every sender can use beats it in time and costs together, directly or by way of others.
     /// What broke a rule, never gets there where another does, or hides what it loses is beaten, and fewer than
@@ -91,9 +91,9 @@ fn price(a: &Cases, b: &Cases, m: Measure) -> Price {
     Price { left_out: pairs.len() - price.runs, ..price }
 }
 
-/// True if `a` beats `b` in time and costs together. It has an advantage: it is certainly sooner, or it costs less in
-/// at least one case in twenty and more in fewer. And it has no drawback: it is not certainly later, does not cost
-/// more in more cases than it costs less, completes wherever `b` does, and shows every cost that `b` shows.
+/// True if `a` beats `b` in time and costs together. It has an advantage: it is sooner at 95 % confidence, or it costs
+/// less in at least one case in twenty and more in fewer. And it has no drawback: it is not later at 95 % confidence,
+/// does not cost more in more cases than it costs less, completes wherever `b` does, and shows every cost that `b` shows.
 fn is_better(a: &Cases, b: &Cases, margin: f64) -> bool {
     let times = || TIMES.iter().filter_map(|m| difference(a, b, *m, margin));
     if times().any(|d| d.change == Change::Worse || d.never[0] > 0) {
@@ -114,7 +114,7 @@ fn gets_there(r: &GameRow, m: Measure) -> bool {
 }
 
 /// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none
-/// behind one that it certainly beats; last those that need what a sender may lack, and the reconstructed.
+/// behind one that it beats at 95 % confidence; last those that need what a sender may lack, and the reconstructed.
 pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) -> Vec<Place<'a>> {
     let names = startups(rows);
     if names.is_empty() {

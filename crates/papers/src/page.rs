@@ -37,7 +37,7 @@ fn column(g: &[&RunResult], c: &Column) -> String {
     statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
-/// Shares of runs, in per cent, in which the startup left early, at a choke point and late. The rest did not
+/// Shares of runs, in per cent, in which the startup left early, with the link full and late. The rest did not
 /// leave.
 fn classes(g: &[&RunResult]) -> String {
     let share = |class: Class| {

@@ -1,4 +1,4 @@
-//! Ranks and an order of items of which some certainly beat others.
+//! Ranks and an order of items of which some beat others at 95 % confidence.
 
 /// Which of several items beat which, over any number of steps.
 #[derive(Clone, Debug)]

@@ -406,7 +406,7 @@ fn saving(d: &Decision, s: &Standing, figure: Measure) -> Option<f64> {
     Some(c.median.mid.abs())
 }
 
-/// What a startup that is as quick as the baseline saves: `takes as long` and where it is certainly better.
+/// What a startup that is as quick as the baseline saves: `takes as long`, and where it is better at 95 % confidence.
 fn savings(d: &Decision, s: &Standing) -> Vec<String> {
     let clause = |figure| {
         let by = saving(d, s, figure)?;

@@ -33,13 +33,13 @@ use std::path::{Path, PathBuf};
 /// measurement of M-Lab (NDT7, tcp-info), iperf3 or flent, the text of iperf3,
 /// iperf 2 or nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), a
 /// log of Chrome's network stack, or rows or kernel events of this program; plain,
-/// or compressed by gzip or zstd. `-` is standard input. Of a folder, all files are read, also those in folders within
-/// it. A file that cannot be read is reported and passed over; the exit status is
-/// then 2.
+/// or compressed by gzip or zstd. `-` is standard input. Of a folder it reads all
+/// files, also those in folders within it. It reports a file that it cannot read
+/// and goes on; the exit status is then 2.
 ///
-/// With `--out STORE` several files, or a folder, are read by all processors into
-/// a store: one row a transfer, in Parquet. Started again, only files that are
-/// missing or have changed are read.
+/// With `--out STORE` it reads several files, or a folder, on all processors into
+/// a store: one row a transfer, in Parquet. If you run it again, it reads only
+/// files that are new or have changed.
 ///
 /// Examples:
 ///   slowstart replay scenarios/captures/download.pcapng.gz

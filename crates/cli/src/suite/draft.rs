@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Examples:
 ///   slowstart suite run --startup search --json result.json
 ///   slowstart suite report result.json
-///   slowstart suite report --draft --date 2026-11-28 result.json >draft-author-ccwg-startup-evaluation-00.xml
+///   slowstart suite report --draft --date 2026-11-28 result.json >draft.xml
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is no markdown")]

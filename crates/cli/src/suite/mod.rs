@@ -65,9 +65,9 @@ struct List {
 /// Run a suite and print its report: tables on a terminal, else Markdown
 ///
 /// It judges startups, or a whole stack as it is: --serve and --fetch run at the
-/// ends of each path on the real clock. Both are shell commands. The file
-/// that is to be fetched is $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose
-/// address is $SLOWSTART_SERVER.
+/// ends of each path on the real clock. Both are shell commands. The file to fetch
+/// is $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose address is
+/// $SLOWSTART_SERVER.
 ///
 /// The exit status is 1 if a criterion is not met (with `--against-baseline`: if
 /// something became worse), and 2 if the suite could not run or the baseline cannot
@@ -79,7 +79,8 @@ struct List {
 ///   slowstart suite run --scenario geo --scenario leo --runs 30
 ///   slowstart suite run --startup search --json now.json --against-baseline main.json
 ///   slowstart suite run --startup search --engine quic:quinn
-///   slowstart suite run --scenario short-1MB --serve 'python3 -m http.server 80 -d "$SLOWSTART_FILES"' \\
+///   slowstart suite run --scenario short-1MB \\
+///     --serve 'python3 -m http.server 80 -d "$SLOWSTART_FILES"' \\
 ///     --fetch 'curl -sSo /dev/null http://$SLOWSTART_SERVER/$SLOWSTART_SIZE'
 #[derive(Args)]
 #[command(verbatim_doc_comment)]

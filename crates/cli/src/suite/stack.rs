@@ -41,8 +41,8 @@ pub(super) struct StackArgs {
     /// fills caches at first is judged warm
     #[arg(long, requires = "whole")]
     warm_up: bool,
-    /// The folder to which the server writes qlog: exit, window and the most in flight come from there, and
-    /// are else not observed
+    /// The folder to which the server writes qlog: exit, window and the most in flight come from there; without
+    /// it they are not observed
     #[arg(long, value_name = "DIR", requires = "whole")]
     qlog: Option<PathBuf>,
 }

@@ -33,11 +33,10 @@ pub(crate) struct Kernel {
     cells: Cells,
 }
 
-/// Compare two engines over the cells of `validate kernel`
+/// Compare two engines over the combinations (cells) of `validate kernel`
 ///
-/// It prints each figure of the first with the range of the second's runs. A cell
-/// that one of them cannot run is skipped, and named. Exit status 1 if a cell
-/// differs.
+/// It prints each figure of the first with the range of the second's runs, and
+/// names the cells that one of them cannot run. Exit status 1 if a cell differs.
 ///
 /// Examples:
 ///   slowstart validate engines sim quic:quinn --cell "20M-40ms-1"

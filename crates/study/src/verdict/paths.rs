@@ -56,9 +56,9 @@ impl Count {
     }
 }
 
-/// On how many paths a startup is certainly sooner or later than the baseline, which it is not known to be, and
-/// where it pays in losses, harm and delay; and its mean difference in percent over the paths that show one, less if
-/// it is sooner.
+/// On how many paths a startup is sooner or later than the baseline at 95 % confidence, on how many this is open, and
+/// where it pays in losses, harm and delay; and its mean difference in percent over the paths that show one, negative
+/// if it is sooner.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     sooner: usize,
