@@ -95,7 +95,7 @@ while IFS=$'\t' read -r name about; do
   [[ $name == standard ]] && others=standard
   code=${others//+/%2B}
   {
-    printf '# %s\n\n`%s` %s.\n\n' "$name" "$name" "$about"
+    printf '# %s\n\n`%s`: %s.\n\n' "$name" "$name" "$about"
     printf 'Beside `standard` over 50 Mbit/s, 100 ms and a queue of 2 BDP; move the sliders, or choose another path.\n\n'
     live "path=rate=50Mbit+rtt=100ms+queue=2bdp&startups=$code" "$name over a path" ../
     printf '\n```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n\n' "$name"

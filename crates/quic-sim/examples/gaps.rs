@@ -108,8 +108,8 @@ fn picture(map: &Map) -> String {
     const STYLE: &str = "text{font:12px sans-serif;fill:#333}.grid{stroke:#ddd}path{fill:none}.line{stroke-width:1.8}\
         .halo{paint-order:stroke;stroke:#fff;stroke-width:3px;text-anchor:start;transform:translateX(-474px)}\
         .level{stroke:#b30000;stroke-dasharray:6 3}\
-        .dot{fill:#888;fill-opacity:.35}.s0{stroke:#d55e00}.s1{stroke:#0072b2}.s2{stroke:#56b4e9}.s3{stroke:#009e73}\
-        .s4{stroke:#8c6d00}.s5{stroke:#cc79a7}";
+        .dot{fill:#888;fill-opacity:.35}.s0{stroke:#d55e00}.s1{stroke:#0072b2}.s2{stroke:#3a94cf}.s3{stroke:#008a63}\
+        .s4{stroke:#7a7a14}.s5{stroke:#a64d79}";
     let x = Axis::decades("packets that the path holds with a full queue", 50.0, 20_000.0);
     let y = Axis::decades("gaps in the receiver's buffer", 10.0, 10_000.0);
     let legend: Vec<Key> = STARTUPS.iter().enumerate().map(|(at, label)| Key { at, label }).collect();

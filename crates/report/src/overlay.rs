@@ -22,6 +22,8 @@ const WIDTH: f64 = 1000.0;
 const STEP: f64 = 1.5;
 /// The least share of the BDP on the axis.
 const LEAST: f64 = 1.0 / 256.0;
+/// From one line of text to the next.
+const LINE: f64 = 19.0;
 
 /// The labels of the startups to draw: the baseline, plain slow start, the recommended one, then what is faster,
 /// loses nothing more and nothing beats.
@@ -51,7 +53,7 @@ pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
 pub enum Shape {
     /// As wide as a page.
     Wide,
-    /// For a phone: what is said of each startup stands below.
+    /// For a phone.
     Narrow,
 }
 
@@ -67,6 +69,14 @@ impl Shape {
         match self {
             Self::Wide => WIDTH,
             Self::Narrow => 360.0,
+        }
+    }
+
+    /// The columns in which it stands how each startup leaves.
+    const fn columns(self) -> usize {
+        match self {
+            Self::Wide => 2,
+            Self::Narrow => 1,
         }
     }
 
@@ -134,32 +144,38 @@ struct Curve<'a> {
     points: Vec<(f64, f64)>,
 }
 
-/// One label beside the place where a startup leaves.
-struct Label {
+/// The name of a startup beside the place where it leaves.
+struct Label<'a> {
     x: f64,
     y: f64,
     /// Where the text is: to the right of the ring, or to the left near the edge.
     end: bool,
-    text: String,
+    text: &'a str,
 }
 
 /// The curves of `series`, which are over one path. `full_bdps` is what the path and its queue hold before a
 /// packet is dropped, in BDP; `None` if there is no limit.
 pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>, shape: Shape) -> Markup {
-    const LINE: f64 = 19.0;
     let drawn = drawn(d, series);
     let below = shape.area().bottom + 44.0;
-    let lines = if shape == Shape::Narrow { drawn.len() as f64 * LINE } else { 0.0 };
+    let height = below + drawn.len().div_ceil(shape.columns()) as f64 * LINE;
     html! {
-        svg viewBox={ "0 0 " (shape.width()) " " (below + lines) } role="img" class=(shape.class()) aria-label="Bytes in flight over time" {
+        svg viewBox={ "0 0 " (shape.width()) " " (height) } role="img" class=(shape.class()) aria-label="Bytes in flight over time" {
             (curves(&drawn, full_bdps, shape))
-            @if shape == Shape::Narrow {
-                @for (i, c) in drawn.iter().enumerate() {
-                    @let y = below + LINE * (i as f64 + 0.5);
-                    circle class={ "ring s" (c.look % COLOURS) } cx="12" cy=(px(y - 4.0)) r="6" {}
-                    text class={ "label f" (c.look % COLOURS) } x="26" y=(px(y)) { (says(c.series)) }
-                }
-            }
+            (exits(&drawn, below, shape))
+        }
+    }
+}
+
+/// How each startup leaves, from `top` on.
+fn exits(drawn: &[Curve], top: f64, shape: Shape) -> Markup {
+    let wide = (shape.width() - 12.0) / shape.columns() as f64;
+    html! {
+        @for (i, c) in drawn.iter().enumerate() {
+            @let x = 12.0 + wide * (i % shape.columns()) as f64;
+            @let y = top + LINE * ((i / shape.columns()) as f64 + 0.5);
+            circle class={ "ring s" (c.look % COLOURS) } cx=(px(x)) cy=(px(y - 4.0)) r="6" {}
+            text class={ "label f" (c.look % COLOURS) } x=(px(x + 14.0)) y=(px(y)) { (says(c.series)) }
         }
     }
 }
@@ -193,12 +209,18 @@ fn curves(drawn: &[Curve], full_bdps: Option<f64>, shape: Shape) -> Markup {
     let step = step.into_iter().find(|s| until_s / s <= most).unwrap_or(until_s);
     let ticks: Vec<f64> = (0..=9).map(|i| f64::from(i) * step).filter(|t| *t <= until_s).collect();
     let powers = (axes.low as i32..=axes.high as i32).filter(|p| *p >= 0 || p % 2 == axes.low as i32 % 2);
-    let width = area.right - area.left;
+    let wide = area.right - area.left;
+    let idle = "the link is partly idle";
+    let mut bands = vec![("link full", one - 6.0), ("the queue grows", end + 16.0)];
+    bands.extend(full.map(|_| ("packets are dropped", area.top + 15.0)));
+    let mut taken: Vec<(f64, f64, f64)> =
+        bands.iter().map(|(text, y)| (area.left, area.left + 6.0 + width(text), *y)).collect();
+    taken.push((area.right - 6.0 - width(idle), area.right, area.bottom - 8.0));
     html! {
-        rect class="idle" x=(area.left) y=(px(one)) width=(width) height=(px(area.bottom - one)) {}
-        rect class="waits" x=(area.left) y=(px(end)) width=(width) height=(px(one - end)) {}
+        rect class="idle" x=(area.left) y=(px(one)) width=(wide) height=(px(area.bottom - one)) {}
+        rect class="waits" x=(area.left) y=(px(end)) width=(wide) height=(px(one - end)) {}
         @if full.is_some() {
-            rect class="drops" x=(area.left) y=(area.top) width=(width) height=(px(end - area.top)) {}
+            rect class="drops" x=(area.left) y=(area.top) width=(wide) height=(px(end - area.top)) {}
         }
         @for t in &ticks {
             line class="grid" x1=(px(axes.x(*t))) y1=(area.top) x2=(px(axes.x(*t))) y2=(area.bottom) {}
@@ -210,14 +232,10 @@ fn curves(drawn: &[Curve], full_bdps: Option<f64>, shape: Shape) -> Markup {
             text x=(area.left - 8.0) y=(px(axes.y(2_f64.powi(p)) + 4.0)) text-anchor="end" { (name) }
         }
         line class="capacity" x1=(area.left) y1=(px(one)) x2=(area.right) y2=(px(one)) {}
-        text class="band" x=(area.left + 6.0) y=(px(one - 6.0)) { "link full" }
-        text class="band" x=(area.left + 6.0) y=(px(end + 16.0)) { "the queue grows" }
-        text class="band" x=(area.right - 6.0) y=(area.bottom - 8.0) text-anchor="end" { "the link is partly idle" }
-        @if full.is_some() {
-            text class="band" x=(area.left + 6.0) y=(area.top + 15.0) { "packets are dropped" }
-        }
+        @for (text, y) in &bands { text class="band" x=(area.left + 6.0) y=(px(*y)) { (text) } }
+        text class="band" x=(area.right - 6.0) y=(area.bottom - 8.0) text-anchor="end" { (idle) }
         @for c in drawn { path class={ "curve s" (c.look % COLOURS) } stroke-dasharray=[(c.look >= COLOURS).then(|| dashes(c.look))] d=(path(&axes, &c.points)) {} }
-        @for (i, l) in (shape == Shape::Wide).then(|| placed(&axes, drawn)).into_iter().flatten() {
+        @for (i, l) in (shape == Shape::Wide).then(|| placed(&axes, drawn, &taken)).into_iter().flatten() {
             @let anchor = if l.end { "end" } else { "start" };
             @let x = if l.end { l.x - 12.0 } else { l.x + 12.0 };
             text class={ "label f" (i % COLOURS) " halo" } x=(px(x)) y=(px(l.y)) text-anchor=(anchor) { (l.text) }
@@ -280,37 +298,33 @@ fn says(s: &Series) -> String {
     }
 }
 
-/// The labels, at the places beside their rings that cover the least: never another label, and few points of the
-/// curves.
-fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
-    const LINE: f64 = 17.0;
-    const LETTER: f64 = 7.4;
-    // A label goes one line farther from its ring rather than cover this many points of a curve; it can cover 200.
-    const FAR: usize = 20;
+/// The names, at the places beside their rings that cover the least: never another text, and few points of the curves.
+/// `others` are the texts that stand there already: left end, right end and line.
+fn placed<'a>(axes: &Axes, drawn: &'a [Curve], others: &[(f64, f64, f64)]) -> Vec<(usize, Label<'a>)> {
+    // A name goes one line farther from its ring rather than cover this many points; a curve across it covers 13.
+    const FAR: usize = 4;
     let area = axes.area;
     let (top, bottom) = (area.top + LINE, area.bottom - 6.0);
     let rings: Vec<(f64, f64)> = drawn.iter().filter_map(|c| ring(axes, c)).collect();
-    let points: Vec<(f64, f64)> = drawn.iter().flat_map(|c| on_screen(axes, &c.points)).collect();
+    let points: Vec<(f64, f64)> = drawn.iter().flat_map(|c| dense(&on_screen(axes, &c.points))).collect();
     let span = |l: &Label| {
-        let wide = l.text.chars().count() as f64 * LETTER;
+        let wide = width(l.text);
         if l.end { (l.x - 12.0 - wide, l.x - 12.0) } else { (l.x + 12.0, l.x + 12.0 + wide) }
     };
     let below = |l: &Label, of: &[(f64, f64)]| {
         let (a, b) = span(l);
         of.iter().filter(|(x, y)| (a..b).contains(x) && (l.y - 14.0..l.y + 6.0).contains(y)).count()
     };
+    let mut taken = others.to_vec();
     let mut all: Vec<(usize, Label)> = Vec::new();
     for c in drawn {
-        let text = says(c.series);
+        let text = c.series.label.as_str();
         let (x, y) = ring(axes, c)
             .or_else(|| c.points.last().map(|(t, y)| (axes.x(*t), axes.y(*y))))
             .unwrap_or((area.left, area.top));
         let is_free = |label: &Label| {
             let (a, b) = span(label);
-            all.iter().all(|(_, o)| {
-                let (c, d) = span(o);
-                a >= d || c >= b || (o.y - label.y).abs() >= LINE
-            })
+            taken.iter().all(|(c, d, line)| a >= *d || *c >= b || (line - label.y).abs() >= LINE - 2.0)
         };
         // Early exits are labelled below their ring, others above: the curves rise.
         let is_below = y > axes.y(1.0);
@@ -320,8 +334,7 @@ fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
             let by = n as f64 * towards;
             [(n, by, false), (n, by, true), (n, -by, false), (n, -by, true)]
         });
-        let label_at =
-            |(n, by, end): (usize, f64, bool)| (n, Label { x, y: wanted + by, end, text: text.clone() });
+        let label_at = |(n, by, end): (usize, f64, bool)| (n, Label { x, y: wanted + by, end, text });
         let label = places
             .map(label_at)
             .filter(|(_, l)| {
@@ -330,9 +343,29 @@ fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
             })
             .min_by_key(|(n, l)| below(l, &points) + 100 * below(l, &rings) + FAR * n)
             .map_or_else(|| label_at((0, 0.0, x > area.right / 2.0)).1, |(_, l)| l);
+        let (a, b) = span(&label);
+        taken.push((a, b, label.y));
         all.push((c.look, label));
     }
     all
+}
+
+/// About the width of a bold text.
+fn width(text: &str) -> f64 {
+    text.chars().count() as f64 * 7.4
+}
+
+/// The same curve with a point for each [`STEP`] of its length, so that a steep part counts as much as a flat one.
+fn dense(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let between = |w: &[(f64, f64)]| {
+        let ((x, y), (to_x, to_y)) = (w[0], w[1]);
+        let steps = ((to_x - x).abs().max((to_y - y).abs()) / STEP).ceil();
+        (0..steps as usize).map(move |i| {
+            let share = i as f64 / steps;
+            (x + (to_x - x) * share, y + (to_y - y) * share)
+        })
+    };
+    points.windows(2).flat_map(between).chain(points.last().copied()).collect()
 }
 
 /// The style of the picture as a file of its own: the colours of Okabe and Ito on white.
@@ -403,7 +436,9 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
         titles.join(", "),
         figures.join("; ")
     );
-    let below = TOP + Shape::Wide.area().bottom + 70.0;
+    let drawn = drawn(d, series);
+    let exits_at = TOP + Shape::Wide.area().bottom + 58.0;
+    let below = exits_at + drawn.len().div_ceil(Shape::Wide.columns()) as f64 * LINE + 24.0;
     let height = below + ROW * (of.len() as f64 + 1.0) + 26.0;
     let is = role(row, &base.summary.label).map_or(String::new(), |r| format!(" ({r})"));
     let queue = full_bdps.map_or(String::new(), |f| {
@@ -420,7 +455,8 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
                 (row.path) ", run " (row.run) ": " (rate(row.rate_bps as f64)) ", " (delay(row.base_rtt_s * 1e3)) (queue)
                 ". Bytes in flight; 1 = what fills the link (the BDP)."
             }
-            g transform={ "translate(0 " (TOP) ")" } { (curves(&drawn(d, series), full_bdps, Shape::Wide)) }
+            g transform={ "translate(0 " (TOP) ")" } { (curves(&drawn, full_bdps, Shape::Wide)) }
+            (exits(&drawn, exits_at, Shape::Wide))
             @for ((x, width), panel) in panels.into_iter().zip(&bars) {
                 @let most = panel.of.iter().filter_map(|o| o.0).fold(0.0, f64::max).max(1e-9);
                 text class="head" x=(x) y=(below) { (panel.title) }

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 const STYLE: &str = "<style>text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#444}.t{font-size:20px;font-weight:700;fill:#111}\
 .h{font-weight:700;fill:#111}.g{stroke:#000;stroke-opacity:.1}.a{stroke:#333}.b{fill:#fff;stroke:#333}.e{fill:none;stroke:#999}\
 .halo{paint-order:stroke;stroke:#fff;stroke-width:4px}.c0{fill:#d55e00}.c1{fill:#008a63}.c2{fill:#b57a00}.c3{fill:#a64d79}\
-.c4{fill:#5b4fb0}.c5{fill:#555}.c6{fill:#0072b2}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}\
-.m{fill-opacity:.3;stroke-width:1.5}.m0{stroke:#d55e00}.m1{stroke:#008a63}.m2{stroke:#b57a00}.m3{stroke:#a64d79}.m4{stroke:#5b4fb0}.m5{stroke:#555}</style>";
+.c4{fill:#825}.c5{fill:#1a1a1a}.c6{fill:#0072b2}.l{fill:none;stroke-width:2.5}.l0{stroke:#d55e00}.l1{stroke:#0072b2}\
+.m{fill-opacity:.3;stroke-width:1.5}.m0{stroke:#d55e00}.m1{stroke:#008a63}.m2{stroke:#b57a00}.m3{stroke:#a64d79}.m4{stroke:#825}.m5{stroke:#1a1a1a}</style>";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

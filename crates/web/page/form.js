@@ -118,7 +118,7 @@ export class Form {
       this.build();
       this.act();
     } }, el('option', { value: '' }, 'a path of my own'),
-    ...this.names.paths.map((p) => el('option', { value: p.name }, p.ensemble ? `${p.name} (drawn for each run)` : p.name)));
+    ...this.names.paths.map((p) => el('option', { value: p.name }, p.ensemble ? `${p.name} (random for each run)` : p.name)));
     select.value = builtin ? builtin.name : '';
     this.line = el('input', { type: 'text', class: 'wide', value: this.study.path, spellcheck: 'false', autocomplete: 'off', 'data-key': 'path' });
     this.line.addEventListener('change', () => {

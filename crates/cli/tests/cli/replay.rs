@@ -20,14 +20,13 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Guides that show what commands print.
-const SHOWN: [(&str, usize); 7] = [
+const SHOWN: [(&str, usize); 6] = [
     ("captures", 2),
     ("tutorial", 4),
     ("advise", 1),
     ("which-startup", 1),
     ("operator", 2),
     ("add-an-algorithm", 1),
-    ("research", 1),
 ];
 
 /// Stands for the lines from "Difference from" to the verdict.
@@ -75,6 +74,46 @@ fn outputs_are_real(file: &Path, least: usize) {
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
         std::fs::write(file, written).expect("written");
     }
+}
+
+/// The prose of a guide, and the outputs that it shows.
+fn prose_and_outputs(guide: &str) -> (String, String) {
+    let doc = std::fs::read_to_string(root().join(format!("docs/guide/{guide}.md"))).expect("the document");
+    let (mut prose, mut outputs) = (String::new(), String::new());
+    for (i, part) in doc.split("```").enumerate() {
+        match i % 2 {
+            0 => prose.push_str(part),
+            _ => outputs.push_str(part.strip_prefix("text\n").unwrap_or_default()),
+        }
+    }
+    (prose, outputs)
+}
+
+/// Each percentage that these guides say, in alternative texts too, is in an output of the page or in the figures of
+/// `which-startup`, whose runs the pictures show.
+#[test]
+fn guides_say_what_their_outputs_show() {
+    // The level of all intervals.
+    const LEVEL: &str = "95";
+    let (_, figures) = prose_and_outputs("which-startup");
+    let mut said = 0;
+    for (guide, _) in SHOWN {
+        let (prose, outputs) = prose_and_outputs(guide);
+        let words: Vec<&str> = prose.split_whitespace().collect();
+        for pair in words.windows(2).filter(|w| w[1].starts_with('%')) {
+            let number = pair[0].trim_start_matches('(');
+            let shown = |text: &str| {
+                text.match_indices(&format!("{number} %"))
+                    .any(|(at, _)| !text[..at].ends_with(|c: char| c.is_ascii_digit() || c == '.'))
+            };
+            assert!(
+                number == LEVEL || shown(&outputs) || shown(&figures),
+                "{guide}: no output shows {number} %"
+            );
+            said += 1;
+        }
+    }
+    assert!(said >= 10, "{said} percentages");
 }
 
 /// Several files, a folder and standard input; each row names its file.
