@@ -330,7 +330,7 @@ impl<'a> Question<'a> {
             );
             (verdict, self.commands(LATER, None))
         } else {
-            (format!("These recordings allow no advice: {why}."), vec![CAPTURE.to_string()])
+            (format!("These recordings allow no advice ({why})."), vec![CAPTURE.to_string()])
         };
         Advice { none_because: Some(why), verdict, commands, ..self.blank(recorded, size) }
     }
