@@ -318,7 +318,7 @@ fn placed<'a>(axes: &Axes, drawn: &'a [Curve], others: &[(f64, f64, f64)]) -> Ve
     let mut taken = others.to_vec();
     let mut all: Vec<(usize, Label)> = Vec::new();
     for c in drawn {
-        let text = c.series.label.as_str();
+        let text = c.series.label;
         let (x, y) = ring(axes, c)
             .or_else(|| c.points.last().map(|(t, y)| (axes.x(*t), axes.y(*y))))
             .unwrap_or((area.left, area.top));

@@ -278,6 +278,26 @@ fn the_reconstructed_startups_are_listed() {
     assert!(readme.contains(&says) && marked.len() == 7, "README.md does not say: {says}");
 }
 
+/// What the style page says not to write is in no other document.
+#[test]
+fn no_document_says_what_the_style_page_forbids() {
+    let style = root().join("docs/dev/style.md");
+    let text = fs::read_to_string(&style).expect("the style page");
+    let rows = text.lines().filter(|l| l.starts_with("| ")).skip(1);
+    let forbidden: Vec<&str> = rows.filter_map(|l| l.split('|').nth(1).map(str::trim)).collect();
+    assert!(forbidden.len() >= 20, "{} pairs", forbidden.len());
+    let top = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(|name| root().join(name));
+    for file in
+        below(&root().join("docs")).into_iter().chain(top).filter(|f| !f.ends_with("docs/dev/style.md"))
+    {
+        let said = fs::read_to_string(&file).expect("a document");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        for phrase in &forbidden {
+            assert!(!said.contains(&phrase.to_lowercase()), "{}: {phrase:?}", file.display());
+        }
+    }
+}
+
 /// The words of a text that are code.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
