@@ -1,4 +1,4 @@
-//! Linux' netem: loss, delay, reordering, duplication, corruption, a rate and slots, in one queue ordered by
+//! Linux's netem: loss, delay, reordering, duplication, corruption, a rate and slots, in one queue ordered by
 //! the time to send (`net/sched/sch_netem.c`, the same from Linux 6.12 to 7.3).
 //!
 //! Departs from the kernel: its random numbers are those of the path's seed. Packets are single ones, where a
