@@ -65,8 +65,8 @@ impl Terms<'_> {
 pub struct Standing<'a> {
     /// The startup and its runs.
     pub summary: Summary<'a>,
-    /// One more than the number of startups that certainly beat it, or beat one that does. Startups that
-    /// certainly beat each other in a circle share a rank. `None` if it broke a rule, or is reconstructed.
+    /// One more than the number of startups that beat it at 95 % confidence, or beat one that does. Startups
+    /// that beat each other in a circle share a rank. `None` if it broke a rule, or is reconstructed.
     pub rank: Option<usize>,
     /// True if nothing beats it in time, losses, delay and harm together, among startups without special
     /// needs, it gets there wherever each of them does, and its runs show its losses and all that those of others do.
@@ -95,8 +95,8 @@ pub struct Decision<'a> {
     /// What the order and the ranks are by: the median time of an object if the application asks for objects, else
     /// the time to 10 MB, else the time to completion, the first that most runs of the baseline have, else goodput.
     pub by: Measure,
-    /// The startups: the baseline; then by their difference from it, but none behind one that it certainly
-    /// beats; last those that need what a sender may lack, and the reconstructed. Empty if there are no rows.
+    /// The startups: the baseline; then by their difference from it, but none behind one that it beats at
+    /// 95 % confidence; last those that need what a sender may lack, and the reconstructed. Empty if there are no rows.
     pub standings: Vec<Standing<'a>>,
     margin: f64,
     harm: bool,
@@ -366,7 +366,7 @@ impl<'a> Decision<'a> {
         Some(self.price_of(s, &base.summary, measure))
     }
 
-    /// The runs in which a startup takes longer than the baseline by a time, in percent, if these are certainly more than
+    /// The runs in which a startup takes longer than the baseline by a time, in percent, if at 95 % confidence they are more than
     /// those in which it is faster, and count: a median near zero does not show a mixture.
     pub fn slower(&self, s: &Summary, by: Measure) -> Option<Price> {
         let base = self.baseline().filter(|b| b.summary.label != s.label)?;
@@ -409,7 +409,7 @@ impl<'a> Decision<'a> {
         std::iter::once(self.by).chain(self.costs())
     }
 
-    /// True if `a` beats `b`: it is certainly better in at least one measure that its runs show, certainly worse in
+    /// True if `a` beats `b`: at 95 % confidence it is better in at least one measure that its runs show, worse in
     /// none, costs more in no more runs than it costs less, completes wherever `b` does, and hides no measure that `b`
     /// shows.
     pub fn is_better(&self, a: &Summary, b: &Summary) -> bool {
@@ -423,8 +423,8 @@ impl<'a> Decision<'a> {
             && !self.costs().any(|f| self.hides(a, f) && !self.hides(b, f))
     }
 
-    /// How two startups stand to each other by the measure of the order: `Less` if the first is certainly
-    /// better.
+    /// How two startups stand to each other by the measure of the order: `Less` if the first is better
+    /// at 95 % confidence.
     pub fn compare(&self, a: &Summary, b: &Summary) -> Ordering {
         match self.difference(a, b, self.by).map(|d| d.change) {
             Some(Change::Better) => Ordering::Less,

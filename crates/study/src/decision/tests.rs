@@ -45,7 +45,7 @@ fn random(seed: u64, names: &[String], runs: usize) -> Vec<Row> {
     all
 }
 
-/// Over random data no startup stands behind one that it certainly beats, by rank or in the order of the
+/// Over random data no startup stands behind one that it beats at 95 % confidence, by rank or in the order of the
 /// lines; the front is not empty, and nothing outside the needs of its startups beats one of it alone.
 #[test]
 fn ranks_and_order_are_sound() {
