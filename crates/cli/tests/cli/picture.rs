@@ -71,3 +71,49 @@ fn the_readme_says_what_its_table_says() {
     assert!(table.contains(&format!("({share})")), "{share}: {table}");
     assert!(seen >= 3, "{said}");
 }
+
+/// The value of an attribute of the element that begins here.
+fn attribute<'a>(element: &'a str, name: &str) -> &'a str {
+    let (_, rest) = element.split_once(&format!(" {name}=\"")).expect("the attribute");
+    rest.split('"').next().unwrap_or_default()
+}
+
+/// The names beside the curves cover neither a curve nor another name.
+#[test]
+fn names_in_the_picture_cover_nothing() {
+    const LETTER: f64 = 7.4;
+    let svg = read("docs/evidence/compare-geo.svg");
+    let number = |text: &str| text.parse::<f64>().expect("a number");
+    let curves: Vec<Vec<(f64, f64)>> = svg
+        .split("<path class=\"curve ")
+        .skip(1)
+        .map(|element| {
+            let points = attribute(element, "d").split(['M', 'L']).filter_map(|p| p.split_once(' '));
+            points.map(|(x, y)| (number(x), number(y))).collect()
+        })
+        .collect();
+    // Left and right end, and the line.
+    let names: Vec<(f64, f64, f64)> = svg
+        .split("<text class=\"label ")
+        .skip(1)
+        .filter(|element| element.split('>').next().is_some_and(|head| head.contains(" halo")))
+        .map(|element| {
+            let text = element.split(['>', '<']).nth(1).expect("a name");
+            let (x, wide) = (number(attribute(element, "x")), text.len() as f64 * LETTER);
+            let left = if attribute(element, "text-anchor") == "end" { x - wide } else { x };
+            (left, left + wide, number(attribute(element, "y")))
+        })
+        .collect();
+    assert_eq!((curves.len(), names.len()), (4, 4));
+    for (i, (left, right, line)) in names.iter().enumerate() {
+        let covers = |x: f64, y: f64| (*left..*right).contains(&x) && (line - 12.0..line + 4.0).contains(&y);
+        for pair in curves.iter().flat_map(|c| c.windows(2)) {
+            let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
+            let between = (0..=20).map(|k| f64::from(k) / 20.0);
+            let mut places = between.map(|share| (x + (to_x - x) * share, y + (to_y - y) * share));
+            assert!(!places.any(|(x, y)| covers(x, y)), "name {i} covers a curve at {x} {y}");
+        }
+        let apart = |o: &(f64, f64, f64)| o.0 >= *right || o.1 <= *left || (o.2 - line).abs() >= 16.0;
+        assert!(names.iter().enumerate().all(|(j, o)| i == j || apart(o)), "name {i} covers another");
+    }
+}
