@@ -79,8 +79,8 @@ struct List {
 ///   slowstart suite run --scenario geo --scenario leo --runs 30
 ///   slowstart suite run --startup search --json now.json --against-baseline main.json
 ///   slowstart suite run --startup search --engine quic:quinn
-///   slowstart suite run --scenario short-1MB \\
-///     --serve 'python3 -m http.server 80 -d "$SLOWSTART_FILES"' \\
+///   slowstart suite run --scenario short-1MB \
+///     --serve 'python3 -m http.server 80 -d "$SLOWSTART_FILES"' \
 ///     --fetch 'curl -sSo /dev/null http://$SLOWSTART_SERVER/$SLOWSTART_SIZE'
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
