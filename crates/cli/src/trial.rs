@@ -341,12 +341,16 @@ impl TrialArgs {
         let state = State { a_a, trial, folder, closed };
         let reader = Reader::start(&running)?;
         let metrics = Arc::new(Mutex::new(String::new()));
+        let reads = Arc::new(AtomicU64::new(0));
         if let Some(listener) = listener {
-            let text = Arc::clone(&metrics);
-            prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
+            let (text, reads) = (Arc::clone(&metrics), Arc::clone(&reads));
+            prometheus::serve(listener, move || {
+                reads.fetch_add(1, Ordering::SeqCst);
+                text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            })?;
         }
         let (counts_before, seconds_before) = (kept.counts.clone(), kept.seconds);
-        Conductor {
+        let ending = Conductor {
             args: self,
             request: &request,
             running,
