@@ -348,7 +348,7 @@ fn the_house_of_crates() {
         let s = storey(&uses, name);
         let all = &storeys[&s];
         let i = all.iter().position(|n| *n == name).expect("a crate");
-        (500.0 + 150.0 * (i as f64 - (all.len() as f64 - 1.0) / 2.0), 40.0 + 92.0 * (top - s) as f64)
+        (500.0 + 140.0 * (i as f64 - (all.len() as f64 - 1.0) / 2.0), 40.0 + 92.0 * (top - s) as f64)
     };
     let mut out = String::new();
     for (name, own) in &uses {
