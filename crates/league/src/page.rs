@@ -34,7 +34,7 @@ fn table(sheet: &Sheet) -> Markup {
         // A scrolling region must be reachable by keyboard.
         div class="scroll" tabindex="0" role="region" aria-label=(sheet.title) {
             table class="startups" {
-                thead { tr { @for h in &sheet.headers { th scope="col" class=[class(h)] { (tied(h)) } } } }
+                thead { tr { @for h in &sheet.headers { th scope="col" class=[class(h)] { (heading(h)) } } } }
                 tbody {
                     @for line in &sheet.lines {
                         tr {
@@ -59,6 +59,11 @@ fn value(cell: &str) -> Markup {
         Some((value, interval)) => html! { (value) " " small { "(" (interval) } },
         None => html! { (cell) },
     }
+}
+
+/// A heading, which breaks behind a slash and not before a unit.
+fn heading(h: &str) -> String {
+    tied(h).replace('/', "/\u{200b}")
 }
 
 /// `more` is not shown on a phone.
