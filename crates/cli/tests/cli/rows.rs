@@ -75,13 +75,13 @@ fn harm_is_a_column_of_rows() {
     assert_eq!(cells, all);
 }
 
-/// Rows with marks, objects of a browser, several connections, drawn values, other flows, several links; samples with internal values; events
+/// Rows with marks, objects of a browser, several connections, drawn values, other flows, harm, several links; samples with internal values; events
 /// with reasons: between them every property of the schemas occurs.
 #[test]
 fn rows_samples_and_events_conform() {
     let (mut rows, mut samples, mut events) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (i, args) in [
-        &["geo", "--size", "300kB"][..],
+        &["geo", "--size", "300kB", "--harm"][..],
         &[
             "rate=20Mbit rtt=20ms mark=1ms",
             "--set",
