@@ -302,7 +302,7 @@ impl<'a> Told<'a> {
                 let lost = self
                     .events
                     .iter()
-                    .any(|(t, e)| t == at && matches!(&*e.what, "loss" | "timeout" | "mark"));
+                    .any(|(t, e)| (t - at).abs() < 1e-9 && matches!(&*e.what, "loss" | "timeout" | "mark"));
                 let why = match threshold.zip(b.ssthresh_bytes) {
                     _ if lost => "",
                     Some((was, now)) if now < was => ", by its own rule",

@@ -578,6 +578,7 @@ mod tests {
     /// Two segments that are as long as any before are worth an acknowledgement, however small they are.
     #[test]
     fn the_second_of_two_small_segments_is_acknowledged() {
+        use AckDecision::{Later, Now};
         let mut r = receiver(128 << 10, 256 << 20);
         takes(&mut r, 50, 600);
         let mut decide = || {
@@ -589,7 +590,6 @@ mod tests {
             decision
         };
         let decisions: Vec<AckDecision> = (0..4).map(|_| decide()).collect();
-        use AckDecision::{Later, Now};
         assert!(
             decisions == [Later, Now, Later, Now] || decisions == [Now, Later, Now, Later],
             "{decisions:?}"
