@@ -192,11 +192,7 @@ pub(crate) fn outcome(study: &Study, job: Job, seed: u64, r: &Recording, samplin
         caveats,
     };
     let row = Row::new(Identity::new("linux", study, contender, job.run, seed), &measured);
-    let trace = Trace {
-        samples: samples(r, sampling, mss, left),
-        events: events(r),
-        packets: packets(&r.packets),
-        ..Trace::default()
-    };
+    let trace =
+        Trace { samples: samples(r, sampling, mss, left), events: events(r), packets: packets(&r.packets) };
     Outcome { job, row, trace, measured }
 }
