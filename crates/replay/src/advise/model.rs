@@ -80,7 +80,7 @@ impl<'a> Model<'a> {
             _ => 0,
         };
         let first = label(&rows[0]);
-        let d = Decision::new(&rows, &Terms { baseline: Some(&first), margin: MARGIN, ..Terms::default() });
+        let d = Decision::new(&rows, &Terms { baseline: Some(&first), margin: MARGIN });
         let mut all: Vec<InitialWindow> = d
             .standings
             .iter()
