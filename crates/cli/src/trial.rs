@@ -108,7 +108,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Time between two checks of the guardrails, and of the cgroup.
 const CHECK: Duration = Duration::from_secs(1);
 /// Time in which a scraper reads the metrics of a trial that ended itself.
-const READ_WITHIN: Duration = Duration::from_secs(120);
+const READ_WITHIN: Duration = Duration::from_mins(2);
 /// Time of a dry run without --for.
 const DRY: Duration = Duration::from_secs(10);
 

@@ -2,7 +2,7 @@
 //! stack and all parameters of startups.
 //!
 //! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything
-//! that the keys accept. [`PATH_KEYS`](slowstart_sim::path::PATH_KEYS) and [`Profile::KNOBS`] decide what
+//! that the keys accept. [`PATH_KEYS`] and [`Profile::KNOBS`] decide what
 //! there is: a test fails for a key that is neither drawn here nor in [`LEFT_OUT`].
 
 use std::collections::BTreeMap;

@@ -55,9 +55,10 @@ fn table(sheet: &Sheet) -> Markup {
 
 /// A value with its interval, if it has one, on a line of its own.
 fn value(cell: &str) -> Markup {
-    match cell.split_once(" (") {
-        Some((value, interval)) => html! { (value) " " small { "(" (interval) } },
-        None => html! { (cell) },
+    if let Some((value, interval)) = cell.split_once(" (") {
+        html! { (value) " " small { "(" (interval) } }
+    } else {
+        html! { (cell) }
     }
 }
 
