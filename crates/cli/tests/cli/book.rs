@@ -63,6 +63,8 @@ const OTHERS: [&str; 20] = [
     "make ",
     "cargo run --release -p slowstart-quic-sim ",
     "git clone ",
+    "docker run ",
+    "bash ci/",
     "pip install ",
     "sudo apt-get ",
     "sudo install ",
