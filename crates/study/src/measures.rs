@@ -443,6 +443,7 @@ mod tests {
         let mut row = rows("a", &[7.0]).remove(0);
         row.others = Some(Others::new(3, &[8.0, 8.0], &[6.0, 2.0], Some(0.02)));
         row.objects = Some(Objects::new(vec![Some(0.5), Some(1.5), Some(0.25)]));
+        row.got_percent = Some(93.5);
         let json = serde_json::to_value(&row).expect("plain data");
         let mut found = 0;
         for column in columns(ROW_SCHEMA) {
@@ -455,6 +456,6 @@ mod tests {
             assert!(value.is_some() && m.of(&row) == value, "{}", column.name);
             found += 1;
         }
-        assert_eq!(found, 11);
+        assert_eq!(found, 12);
     }
 }
