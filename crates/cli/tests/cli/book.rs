@@ -50,7 +50,7 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 20] = [
+const OTHERS: [&str; 22] = [
     "CG=",
     "GOBIN=",
     "cargo bench ",
