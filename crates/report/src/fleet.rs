@@ -120,15 +120,15 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" }
-                    th scope="col" { "units" } th scope="col" { "effect" }
+                    th scope="col" { "arm" } th scope="col" class="text" { "measure" } th scope="col" { "effect" }
+                    th scope="col" { "units" } th scope="col" class="text" { "with" }
                 } }
                 tbody { @for c in &rest { tr {
                     th scope="row" { (c.arm) }
-                    td class="text" { (c.with) }
                     td class="text" { (c.measure) }
-                    td { (units_text(c.effect.as_ref())) }
                     td { (effect_text(c.effect.as_ref())) }
+                    td { (units_text(c.effect.as_ref())) }
+                    td class="text" { (c.with) }
                 } } }
             }
         }

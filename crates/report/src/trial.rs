@@ -81,15 +81,15 @@ fn comparisons(all: &[&Comparison]) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" } th scope="col" class="text" { "stratum" } th scope="col" { "units" } th scope="col" { "effect" }
+                    th scope="col" { "arm" } th scope="col" class="text" { "measure" } th scope="col" { "effect" } th scope="col" { "units" } th scope="col" class="text" { "with" } th scope="col" class="text" { "stratum" }
                 } }
                 tbody { @for c in all { tr {
                     th scope="row" { (c.arm) }
-                    td class="text" { (c.with) }
                     td class="text" { (c.measure) }
-                    td class="text" { (c.stratum.as_deref().unwrap_or("all")) }
-                    td { (units_text(c.effect.as_ref())) }
                     td { (effect_text(c.effect.as_ref())) }
+                    td { (units_text(c.effect.as_ref())) }
+                    td class="text" { (c.with) }
+                    td class="text" { (c.stratum.as_deref().unwrap_or("all")) }
                 } } }
             }
         }
