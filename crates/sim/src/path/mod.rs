@@ -193,7 +193,8 @@ impl Direction {
     }
 
     /// Does the same for `n` packets at once, if the link takes all of them and nothing but a constant delay
-    /// follows; else does nothing. Returns the arrival of the first, and how the others follow.
+    /// follows; else does nothing. Returns the arrival of the first, and how the others follow. Without it
+    /// cubic-1g-100ms takes 1,224 instructions a packet in place of 994.
     #[inline]
     pub fn pass_run(&mut self, now: Instant, bytes: u32, n: u32) -> Option<(Instant, Spacing)> {
         debug_assert!(self.simple, "it has other elements");
