@@ -70,7 +70,10 @@ fn the_simulator_s_path_gives_the_recorded_outcomes() {
         }
         let dropped = stats.records.iter().filter(|r| r.outcome.is_err()).count() as u64;
         assert_eq!(dropped, stats.dropped);
-        assert_eq!(stats.lateness.packets() + stats.dropped + stats.in_transit, stats.entered);
+        assert_eq!(
+            stats.lateness.packets() + stats.dropped + stats.filtered + stats.in_transit,
+            stats.entered
+        );
         assert_eq!(stats.refused, 0);
     }
     assert!(report.forward.dropped > 5, "{} dropped", report.forward.dropped);
@@ -117,7 +120,7 @@ fn every_element_gives_the_recorded_outcomes() {
         for (r, again) in stats.records.iter().zip(&again).filter(|(r, _)| left(&r.outcome)) {
             assert_eq!(Some(r.outcome), *again, "{line}");
         }
-        let out = stats.lateness.packets() + stats.dropped + stats.in_transit;
+        let out = stats.lateness.packets() + stats.dropped + stats.filtered + stats.in_transit;
         let copies = out.checked_sub(stats.entered).expect("nothing is gone");
         assert_eq!(copies > 0, more.contains("duplicate"), "{line}: {copies} copies");
         assert!(stats.records.len() > 480 && stats.refused == 0, "{line}: {} packets", stats.records.len());

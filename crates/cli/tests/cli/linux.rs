@@ -97,6 +97,26 @@ fn a_kernel_has_memory_for_what_comes_out_of_order() {
     assert_eq!(text, rows(&arguments).0);
 }
 
+/// An ACK filter leaves too few ACKs in a round for HyStart's delay rule, which waits for eight; without the filter the kernel
+/// leaves 80 ms earlier.
+#[test]
+fn a_kernel_gets_the_acks_that_a_filter_leaves() {
+    let Some(engine) = engine("a path that filters ACKs") else { return };
+    let exit = |engine: &[&str], startup: &str| {
+        let path = "rate=50Mbit rtt=40ms queue=2bdp ack_aggregate=10ms ack_filter=on";
+        let fixed = ["compare", path, "--startup", startup, "--size", "2MB", "--runs", "1"];
+        let (_, mut all) = rows(&[&fixed[..], engine].concat());
+        all.remove(0).exit.expect("it leaves")
+    };
+    let (sim, linux) = (exit(&[], "hystart"), exit(&["--engine", &engine], "cubic"));
+    assert_eq!(sim.reason, linux.reason);
+    assert!((sim.time_s - linux.time_s).abs() < 1e-3, "{sim:?}, the kernel {linux:?}");
+    assert!(
+        sim.detected_cwnd_bytes.abs_diff(linux.detected_cwnd_bytes) <= 1448,
+        "{sim:?}, the kernel {linux:?}"
+    );
+}
+
 /// Every application asks for the same objects as in the simulator, and gets them as soon.
 #[test]
 fn applications_run_over_a_kernel_as_in_the_simulator() {
@@ -222,6 +242,8 @@ fn what_a_kernel_lacks_is_refused_by_name() {
     let out = slowstart(&["league", "cubic", "--engine", &engine, "--population", "managed", "--runs", "1"]);
     let message = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() || message.contains("--population managed: set: "), "{message}");
+    let interface = refused(&["compare", "interface", "--engine", &engine, "--startup", "cubic"]);
+    assert!(interface.contains("path: the engine linux:") && interface.contains("link=host"), "{interface}");
     let app = with(&["--startup", "cubic", "--app", "connections:2"]);
     assert!(app.contains("app: the engine linux:"), "{app}");
 }

@@ -10,8 +10,7 @@ use nix::sys::time::TimeSpec;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::path::queue::Departure;
 use slowstart_sim::path::wire;
-use slowstart_sim::path::{Direction, Ecn, Held, Path};
-use std::collections::VecDeque;
+use slowstart_sim::path::{Direction, Ecn, Held, Path, Transit};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,8 +46,7 @@ struct Lane<'a> {
     left: Vec<(Carried, Departure)>,
     from: &'a Tun,
     to: &'a Tun,
-    /// Packets in transit with the time each is due, in order of that time.
-    in_transit: VecDeque<(Instant, Vec<u8>)>,
+    in_transit: Transit<Vec<u8>>,
     /// Buffers of released packets, for reuse.
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
@@ -64,7 +62,7 @@ impl<'a> Lane<'a> {
             left: Vec::new(),
             from,
             to,
-            in_transit: VecDeque::new(),
+            in_transit: Transit::default(),
             spare: Vec::new(),
             scratch: vec![0; 1 << 16],
             record,
@@ -128,19 +126,16 @@ impl<'a> Lane<'a> {
                 wire::set_ce(&mut carried.bytes);
                 self.stats.marked += 1;
             }
-            // Mostly the last to arrive, or near it.
-            let later = self.in_transit.iter().rev().take_while(|(other, _)| *other > due).count();
-            for _ in 0..u32::from(self.direction.draws_copy()) {
-                self.in_transit.insert(self.in_transit.len() - later, (due, carried.bytes.clone()));
+            if let Some(older) = self.in_transit.add(&mut self.direction, due, carried.bytes, |b| b) {
+                self.stats.filtered += 1;
+                self.spare.push(older);
             }
-            self.in_transit.insert(self.in_transit.len() - later, (due, carried.bytes));
         }
     }
 
     /// When the lane next has something to do.
     fn next(&self) -> Option<Instant> {
-        let due = self.in_transit.front().map(|(due, _)| *due);
-        due.into_iter().chain(self.direction.next()).min()
+        self.in_transit.next().into_iter().chain(self.direction.next()).min()
     }
 
     /// Writes the packets that are due to the receiving device. Returns true if there were any.
@@ -148,7 +143,7 @@ impl<'a> Lane<'a> {
         let mut any = false;
         for _ in 0..BATCH {
             let now = Instant(clock().since(start).0);
-            let Some((due, buffer)) = self.in_transit.pop_front_if(|(due, _)| *due <= now) else { break };
+            let Some((due, buffer)) = self.in_transit.take(now) else { break };
             any = true;
             self.stats.lateness.add(now.since(due));
             if (&self.to.file).write(&buffer).is_ok() {

@@ -28,6 +28,8 @@ pub struct DirectionStats {
     pub entered: u64,
     /// Packets that the path dropped.
     pub dropped: u64,
+    /// ACKs that a newer one replaced, where the path filters them.
+    pub filtered: u64,
     /// Packets that a queue marked with ECN's "congestion experienced".
     pub marked: u64,
     /// Packets that the path still held when it was stopped.

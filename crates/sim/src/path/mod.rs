@@ -49,7 +49,7 @@ pub use ecn::Ecn;
 pub use error::PathError;
 pub use files::Files;
 pub use hops::{AtLink, Links};
-pub use in_transit::Held;
+pub use in_transit::{Held, Transit};
 pub use rates::Spacing;
 pub use spec::{Builtin, LinkFacts, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 

@@ -89,6 +89,39 @@ fn payload(packet: &[u8]) -> Option<(u8, &[u8])> {
     Some((protocol, packet.get(header + length..)?))
 }
 
+/// True if two packets are acknowledgements of TCP alone, without SACK blocks, of the same direction of a connection, and
+/// the first acknowledges more.
+pub(super) fn acknowledges_more(newer: &[u8], older: &[u8]) -> bool {
+    let numbers = plain_ack(newer).zip(plain_ack(older));
+    flow(newer) == flow(older)
+        && numbers.is_some_and(|(newer, older)| newer.wrapping_sub(older).cast_signed() > 0)
+}
+
+/// The number of an acknowledgement alone, without SACK blocks.
+fn plain_ack(packet: &[u8]) -> Option<u32> {
+    const OPTION_END: u8 = 0;
+    const OPTION_PAD: u8 = 1;
+    const OPTION_SACK: u8 = 5;
+    const FLAGS_BUT_PUSH: u8 = !8;
+    if kind(packet)? != Kind::Ack {
+        return None;
+    }
+    let tcp = packet.get(usize::from(packet[0] & 15) * 4..)?;
+    let mut options = tcp.get(20..usize::from(tcp.get(12)? >> 4) * 4)?;
+    if tcp[13] & FLAGS_BUT_PUSH != ACK {
+        return None;
+    }
+    while let [kind, rest @ ..] = options {
+        options = match *kind {
+            OPTION_END => break,
+            OPTION_PAD => rest,
+            OPTION_SACK => return None,
+            _ => options.get(usize::from(*rest.first()?).max(2)..)?,
+        };
+    }
+    Some(u32::from_be_bytes(tcp.get(8..12)?.try_into().ok()?))
+}
+
 fn kind(packet: &[u8]) -> Option<Kind> {
     let first = *packet.first()?;
     if first >> 4 != 4 || *packet.get(9)? != TCP {
@@ -133,6 +166,35 @@ mod tests {
         ] {
             let got = packet_info(&packet(flags, payload));
             assert_eq!((got.kind, got.bytes as usize), (kind, 40 + payload));
+        }
+    }
+
+    #[test]
+    fn an_ack_with_sack_blocks_or_another_flag_is_not_plain() {
+        let ack = |number: u32, options: &[u8], flags: u8| {
+            let mut p = packet(ACK | flags, 0);
+            p[28..32].copy_from_slice(&number.to_be_bytes());
+            p.extend_from_slice(options);
+            p[32] = (5 + options.len() as u8 / 4) << 4;
+            p[3] = p.len() as u8;
+            p
+        };
+        let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let sack = [1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let old = ack(u32::MAX, &timestamps, 0);
+        assert!(acknowledges_more(&ack(4, &timestamps, 0), &old), "the numbers wrap");
+        assert!(!acknowledges_more(&old, &ack(4, &timestamps, 0)), "an older one");
+        assert!(!acknowledges_more(&old, &old), "a duplicate");
+        assert!(!acknowledges_more(&ack(4, &sack, 0), &old));
+        assert!(!acknowledges_more(&ack(4, &timestamps, 0x40), &old), "ECE");
+        assert!(!acknowledges_more(&packet(ACK, 10), &old), "data");
+        let cut = ack(4, &timestamps, 0);
+        for n in 0..cut.len() {
+            assert!(!acknowledges_more(&cut[..n], &old), "{n} bytes");
+        }
+        // Options that end early, or have no length.
+        for options in [[8, 0, 0, 0], [8, 40, 0, 0], [1, 1, 1, 8]] {
+            assert_eq!(plain_ack(&ack(4, &options, 0)).is_some(), options == [8, 0, 0, 0], "{options:?}");
         }
     }
 

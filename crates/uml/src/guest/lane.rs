@@ -8,8 +8,7 @@ use crate::order::Captured;
 use slowstart::units::{Instant, Span};
 use slowstart_sim::path::queue::Departure;
 use slowstart_sim::path::wire::{packet_info, set_ce};
-use slowstart_sim::path::{Direction, Ecn, Held, Kind, PacketInfo};
-use std::collections::VecDeque;
+use slowstart_sim::path::{Direction, Ecn, Held, Kind, PacketInfo, Transit};
 
 /// A packet that leaves the path later than this was not carried as the path says.
 const LATE: Span = Span::millis(1);
@@ -24,6 +23,12 @@ struct Carried {
     wait: Span,
     kind: Kind,
     ecn: Ecn,
+}
+
+impl Carried {
+    fn header(&self) -> &[u8] {
+        &self.headers[..HEADERS.min(self.length as usize)]
+    }
 }
 
 /// What a direction did with data packets.
@@ -59,8 +64,7 @@ pub(super) struct Lane {
     direction: Direction,
     held: Held<Carried>,
     left: Vec<(Carried, Departure)>,
-    /// With the time each is due, in order of that time.
-    in_transit: VecDeque<(Instant, Carried)>,
+    in_transit: Transit<Carried>,
     pub counts: Counts,
     /// The end that sends, and the packets at both, if they are kept.
     from: u8,
@@ -74,7 +78,7 @@ impl Lane {
             direction,
             held: Held::default(),
             left: Vec::new(),
-            in_transit: VecDeque::new(),
+            in_transit: Transit::default(),
             counts: Counts::default(),
             from,
             packets: capture.then(Vec::new),
@@ -83,13 +87,12 @@ impl Lane {
 
     fn record(&mut self, now: Instant, leaves: bool, packet: &Carried) {
         let Some(packets) = &mut self.packets else { return };
-        let headers = &packet.headers[..HEADERS.min(packet.length as usize)];
         packets.push(Captured {
             at: now.0,
             end: if leaves { self.from } else { 1 - self.from },
             leaves,
             length: packet.length,
-            headers: hex(headers),
+            headers: hex(packet.header()),
         });
     }
 
@@ -144,11 +147,7 @@ impl Lane {
                     self.counts.waits.push((carried.at.0, wait.0));
                 }
             }
-            // Mostly the last to arrive, or near it.
-            let later = self.in_transit.iter().rev().take_while(|(other, _)| *other > due).count();
-            for _ in 0..=u32::from(self.direction.draws_copy()) {
-                self.in_transit.insert(self.in_transit.len() - later, (due, carried));
-            }
+            self.in_transit.add(&mut self.direction, due, carried, Carried::header);
         }
     }
 
@@ -159,13 +158,12 @@ impl Lane {
 
     /// When the direction next has something to do.
     pub(super) fn next(&self) -> Option<Instant> {
-        let due = self.in_transit.front().map(|(due, _)| *due);
-        due.into_iter().chain(self.direction.next()).min()
+        self.in_transit.next().into_iter().chain(self.direction.next()).min()
     }
 
     /// Writes the next packet that is due to a device. Returns false if none is.
     pub(super) fn release_one(&mut self, now: Instant, to: &mut Tun) -> bool {
-        let Some((due, carried)) = self.in_transit.pop_front_if(|(due, _)| *due <= now) else { return false };
+        let Some((due, carried)) = self.in_transit.take(now) else { return false };
         self.counts.late += u64::from(now.since(due) > LATE);
         self.counts.released += 1;
         self.record(now, false, &carried);
