@@ -74,6 +74,9 @@ impl Engine for Kernel {
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Remember => "what a startup remembers is in the kernel (slowstart kernel memory)",
             Part::Proxy => "the emulated path has no proxy",
+            Part::Interface => {
+                "a full queue of the emulated path drops packets, that of an interface (link=host, host_rate) holds them back"
+            }
             Part::Samples => "it reports a sample when it processes an acknowledgement",
             Part::Pcap => "it writes none (tcpdump does)",
             Part::Qlog => "a run on the real clock cannot be repeated",

@@ -56,7 +56,8 @@ impl Engine for Quic {
                     instead: "quic:noq or sim",
                 });
             }
-            Part::Qlog | Part::Remember | Part::Samples => return None,
+            // What finds the queue of the interface full is lost to a QUIC sender, as on the network.
+            Part::Qlog | Part::Remember | Part::Samples | Part::Interface => return None,
         };
         Some(Lack::but_sim(why))
     }

@@ -36,6 +36,8 @@ pub enum Part {
     Proxy,
     /// A path that drops SYNs or SYN-ACKs by their number.
     Handshake,
+    /// A path with the interface of the sender: a full queue there holds packets back, and drops none.
+    Interface,
     /// An interval of samples that the user chooses.
     Samples,
     /// Captures of the packets at both ends.
@@ -63,7 +65,7 @@ impl Part {
             Self::Against => "against",
             Self::Remember => "remember",
             Self::Driven => "population",
-            Self::Proxy | Self::Handshake => "path",
+            Self::Proxy | Self::Handshake | Self::Interface => "path",
             Self::Samples => "samples",
             Self::Pcap => "pcap",
             Self::Qlog => "qlog",
@@ -238,6 +240,7 @@ pub trait Engine: Debug + Send + Sync {
             (Part::Against, !study.against.is_empty()),
             (Part::Proxy, study.path.proxy().is_some()),
             (Part::Handshake, study.path.drops_syns()),
+            (Part::Interface, study.path.has_interface()),
         ];
         asked
             .into_iter()

@@ -243,6 +243,9 @@ impl Engine for Linux {
             Part::Against | Part::Driven => "it runs one connection at a time, a download",
             Part::Remember => "each run has a kernel of its own, which remembers nothing",
             Part::Proxy => "its path has no proxy",
+            Part::Interface => {
+                "a full queue of its path drops packets, that of an interface (link=host, host_rate) holds them back"
+            }
         }))
     }
 
@@ -303,7 +306,11 @@ impl Engine for Linux {
                 instead: "sim".to_string(),
             });
         }
-        let parts = [(Part::Against, !study.against.is_empty()), (Part::Proxy, study.path.proxy().is_some())];
+        let parts = [
+            (Part::Against, !study.against.is_empty()),
+            (Part::Proxy, study.path.proxy().is_some()),
+            (Part::Interface, study.path.has_interface()),
+        ];
         parts.into_iter().filter(|(_, asked)| *asked).try_for_each(|(part, _)| self.require(&[part]))?;
         let why = match study.profile.ecn {
             EcnRule::Dctcp => "DCTCP's feedback comes with the kernel's own control dctcp".to_string(),

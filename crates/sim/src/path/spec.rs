@@ -217,6 +217,11 @@ impl PathSpec {
         self.proxy.as_deref()
     }
 
+    /// True if packets wait in an interface of the sender, which does not drop them when it is full.
+    pub fn has_interface(&self) -> bool {
+        self.host.is_some() || self.forward.interface.is_some()
+    }
+
     /// True if it drops SYNs or SYN-ACKs by their number.
     pub fn drops_syns(&self) -> bool {
         let scripts = self.forward.scripts.iter().chain(&self.back.scripts);
