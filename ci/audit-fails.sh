@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Checks that `cargo deny` and `cargo audit` refuse a crate with an advisory. Fetches the advisory database.
+# Checks that `cargo deny` and `cargo audit` refuse a crate with an advisory, and for that advisory. Fetches the advisory database.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -r "$dir"' EXIT
 mkdir "$dir/src" && touch "$dir/src/lib.rs"
+cp deny.toml "$dir"
 cat >"$dir/Cargo.toml" <<'E'
 [package]
 name = "advisory"
@@ -16,9 +17,11 @@ license = "MIT"
 time = "=0.1.43"
 E
 cargo generate-lockfile --manifest-path "$dir/Cargo.toml"
-for check in "cargo deny --manifest-path $dir/Cargo.toml check --config $PWD/deny.toml advisories" "cargo audit --file $dir/Cargo.lock"; do
-  if $check; then
-    echo "accepts a crate with an advisory: $check" >&2
+for check in "cargo deny --manifest-path $dir/Cargo.toml check advisories" "cargo audit --file $dir/Cargo.lock"; do
+  if $check >"$dir/said" 2>&1 || ! grep -q RUSTSEC-2020-0071 "$dir/said"; then
+    cat "$dir/said"
+    echo "does not refuse a crate for its advisory: $check" >&2
     exit 1
   fi
+  echo "refused: $check"
 done

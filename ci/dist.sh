@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what is published for the processor of this machine, in target/dist: a tarball and a package for Debian with the
-# command (every feature, the objects for the kernel inside, no shared library), the Python wheel, a bill of materials where
-# cargo-cyclonedx is installed, and SHA256SUMS. Needs what `make kernel` needs; installs cargo-deb in target/tools.
+# command (every feature, the objects for the kernel inside, no shared library), the Python wheel, a bill of materials and
+# SHA256SUMS. Needs what `make kernel` needs; installs cargo-deb and cargo-cyclonedx in target/tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
@@ -57,9 +57,7 @@ SOURCE_DATE_EPOCH=$when cargo deb --quiet --locked -p slowstart-cli --no-build -
 
 bash ci/python.sh wheel >/dev/null
 cp target/python/wheels/*.whl "$out/"
-if cargo cyclonedx --version >/dev/null 2>&1; then
-  bash ci/sbom.sh --features quic,sweep,kernel,static && cp target/sbom/slowstart.cdx.json "$out/"
-else
-  echo "no bill of materials: cargo-cyclonedx is not installed" >&2
-fi
+cargo cyclonedx --version >/dev/null 2>&1 || cargo install --quiet --locked --root target/tools cargo-cyclonedx
+bash ci/sbom.sh --features quic,sweep,kernel,static
+cp target/sbom/slowstart.cdx.json "$out/"
 (cd "$out" && sha256sum -- * >SHA256SUMS && ls -l)
