@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the C interface under AddressSanitizer and UndefinedBehaviorSanitizer: the host in C against the static library, and the
 # command with the plugin in C. Both sanitizers see C and every call of malloc and free, Rust's too; the accesses of Rust they do
-# not see: that takes Miri or an instrumented standard library, so a nightly toolchain. A plugin with an error must be found.
+# not see: that takes Miri (ci/miri.sh). A plugin with an error must be found.
 #
 # SLOWSTART and LIBRARY name a command and a static library that are built already.
 set -euo pipefail

@@ -335,6 +335,70 @@ fn same_states(name: &str, algorithm: slowstart::registry::Algorithm) -> u32 {
     events
 }
 
+/// Each function, so that Miri runs it too (`ci/miri.sh`): the vectors take it an hour.
+#[test]
+fn a_connection_calls_each_function() {
+    for startup in ["standard", "search", "bbr3"] {
+        let c = C::new(startup, "cubic", 10_000).expect("it is known");
+        let mut f = facts(&serde_json::Map::new());
+        (f.mss, f.iw, f.min_window, f.lost, f.marked) = (1000, 10_000, 1000, 0, 0);
+        (f.now_ns, f.next, f.unacked, f.delivered, f.inflight) = (0, 0, 0, 0, 0);
+        (f.supports_pacing, f.pacing_on, f.in_recovery) = (1, 0, 0);
+        let hs = slowstart_handshake {
+            size: size_of::<slowstart_handshake>() as u64,
+            rtt_ns: 40_000_000,
+            syn_losses: 0,
+            spurious: 0,
+            granted_bps: SLOWSTART_UNKNOWN,
+            remembered_cwnd: SLOWSTART_UNKNOWN,
+            remembered_rtt_ns: SLOWSTART_UNKNOWN,
+            remembered_rate_bps: SLOWSTART_UNKNOWN,
+        };
+        // SAFETY: the controller lives, and every structure has its size.
+        unsafe {
+            assert_eq!(slowstart_on_established(c.0, &raw const f, &raw const hs), 0);
+            for n in 1..40 {
+                (f.next, f.inflight) = (n * 1000, 1000);
+                let packet = sent(&serde_json::json!({"mark": n * 1000, "at_ns": f.now_ns, "bytes": 1000,
+                    "retransmission": 0}));
+                if slowstart_needs_sent(c.0) == 1 {
+                    assert_eq!(slowstart_on_sent(c.0, &raw const f, &raw const packet), 0);
+                }
+                (f.now_ns, f.unacked, f.delivered, f.inflight) = (n * 40_000_000, n * 1000, n * 1000, 0);
+                (f.srtt_ns, f.min_rtt_ns) = (40_000_000, 40_000_000);
+                let ack = slowstart_ack {
+                    size: size_of::<slowstart_ack>() as u64,
+                    upto: n * 1000,
+                    bytes: 1000,
+                    delivered: 1000,
+                    newly_lost: 0,
+                    prior_inflight: 1000,
+                    rtt_ns: 40_000_000,
+                    limit: 0,
+                    newest: packet,
+                };
+                assert_eq!(slowstart_on_ack(c.0, &raw const f, &raw const ack), 0);
+                // None may be due.
+                let _ = slowstart_on_timer(c.0, &raw const f);
+                if n == 20 {
+                    f.lost = 1000;
+                    let lost = slowstart_on_congestion(c.0, &raw const f, 0, 1, 1000, 1, &raw const packet);
+                    let ended = slowstart_on_recovered(c.0, &raw const f, 1000, 0);
+                    let idle = slowstart_on_idle(c.0, &raw const f, 1_000_000_000, SLOWSTART_UNKNOWN);
+                    assert_eq!((lost, ended, idle), (0, 0, 0), "{startup}");
+                }
+                assert!(c.state().cwnd >= 1000, "{startup}");
+            }
+        }
+        // Standard slow start ends with the loss.
+        let why = c.state().exit_why;
+        if startup == "standard" {
+            // SAFETY: a static string, if it is not null.
+            assert_eq!(unsafe { CStr::from_ptr(why) }, c"loss");
+        }
+    }
+}
+
 #[test]
 fn the_list_of_startups_is_the_registry() {
     let mut name = [0 as c_char; 64];

@@ -175,3 +175,130 @@ impl Connection {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::of_table;
+    use slowstart::units::{Instant, Span};
+    use slowstart::view::{Ack, Congestion, Handshake, Sent, Signal};
+    use slowstart_abi::argument::Argument as _;
+    use slowstart_abi::plugin::slowstart_plugin;
+    use std::path::Path;
+
+    /// A controller that counts its calls on the heap, and fails at the fourth.
+    unsafe extern "C" fn create(iw: u64, _seed: u64) -> *mut c_void {
+        if iw == 0 { ptr::null_mut() } else { Box::into_raw(Box::new(0_u64)).cast() }
+    }
+
+    unsafe extern "C" fn destroy(c: *mut c_void) {
+        // SAFETY: of `create`.
+        drop(unsafe { Box::from_raw(c.cast::<u64>()) });
+    }
+
+    unsafe fn call(c: *mut c_void, state: *mut slowstart_state, mss: u64) {
+        // SAFETY: both live for the time of the call.
+        let (calls, state) = unsafe { (&mut *c.cast::<u64>(), &mut *state) };
+        *calls += 1;
+        state.cwnd = if *calls < 4 { state.cwnd + mss } else { 0 };
+    }
+
+    unsafe extern "C" fn established(
+        c: *mut c_void,
+        f: *const slowstart_facts,
+        hs: *const slowstart_handshake,
+        state: *mut slowstart_state,
+    ) {
+        // SAFETY: as the header states.
+        unsafe {
+            assert_eq!((*hs).rtt_ns, 40_000_000);
+            call(c, state, (*f).mss);
+        }
+    }
+
+    unsafe extern "C" fn ack(
+        c: *mut c_void,
+        f: *const slowstart_facts,
+        a: *const slowstart_ack,
+        state: *mut slowstart_state,
+    ) {
+        // SAFETY: as the header states.
+        unsafe {
+            assert_eq!((*a).delivered, 1000);
+            call(c, state, (*f).mss);
+        }
+    }
+
+    unsafe extern "C" fn congestion(
+        c: *mut c_void,
+        f: *const slowstart_facts,
+        e: *const slowstart_congestion,
+        state: *mut slowstart_state,
+    ) {
+        // SAFETY: as the header states.
+        unsafe {
+            assert_eq!((*e).newest.bytes, 1000);
+            (*state).exit_detected_ns = (*f).now_ns;
+            (*state).exit_detected_cwnd = (*state).cwnd;
+            (*state).exit_cwnd = (*state).cwnd;
+            (*state).exit_why = c"loss".as_ptr();
+            call(c, state, (*f).mss);
+        }
+    }
+
+    /// The pointers of a connection, through all of its life, on two threads.
+    #[test]
+    fn a_connection_lives_until_its_last_user_ends_it() {
+        let table = slowstart_plugin {
+            size: size_of::<slowstart_plugin>() as u64,
+            version: 1,
+            create: Some(create),
+            destroy: Some(destroy),
+            established: Some(established),
+            ack: Some(ack),
+            congestion: Some(congestion),
+            ..slowstart_plugin::ABSENT
+        };
+        // SAFETY: it has its size, and its functions are as the header states.
+        let made = unsafe { of_table(Path::new("here"), &raw const table) }.expect("whole");
+        let plugin = Box::into_raw(Box::new(made));
+        let class = plugin.expose_provenance() as u64;
+        let connection = PLUGINS.begin(class, Bytes(10_000), 1);
+        let mut f = Facts::new(Bytes(1000), Bytes(10_000));
+        f.now = Instant(1);
+        let state = State { cwnd: Bytes(10_000), ssthresh: None, pace: None, wake: None };
+        let sent = Sent { bytes: Bytes(1000), ..Sent::default() };
+        let hs = Handshake::new(Some(Span(40_000_000)));
+        let a = PLUGINS.event(connection, &f, &state, Event::Established(&hs));
+        assert_eq!((a.state.cwnd, a.broken), (Bytes(11_000), false));
+        assert!(
+            !PLUGINS.event(connection, &f, &a.state, Event::Sent(&sent)).broken,
+            "it has no such function"
+        );
+        PLUGINS.share(connection);
+        let a = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let ack = Ack::new(sent, Bytes(1000), Bytes(1000));
+                let a = PLUGINS.event(connection, &f, &a.state, Event::Ack(&ack));
+                PLUGINS.end(connection);
+                a
+            });
+            other.join().expect("it ends")
+        });
+        let loss = Congestion::new(Signal::Loss, true, sent);
+        let a = PLUGINS.event(connection, &f, &a.state, Event::Congestion(&loss));
+        assert_eq!(a.change.exited.map(|e| e.exit_cwnd), Some(Bytes(12_000)));
+        let broken = PLUGINS.event(connection, &f, &a.state, Event::Congestion(&loss));
+        assert_eq!((broken.state.cwnd, broken.broken), (Bytes(13_000), true));
+        let mut said = String::new();
+        PLUGINS.fault(connection, &mut |why| said += why);
+        assert!(said.starts_with("plugin:here: congestion at ") && said.contains("cwnd: found 0"), "{said}");
+        PLUGINS.end(connection);
+
+        let none = PLUGINS.begin(class, Bytes(0), 1);
+        assert!(PLUGINS.event(none, &f, &state, Event::Timer).broken, "there is no controller");
+        PLUGINS.end(none);
+        // SAFETY: of `Box::into_raw`, and its connections have ended.
+        drop(unsafe { Box::from_raw(plugin) });
+    }
+}

@@ -86,7 +86,6 @@ pub(crate) struct Plugin {
     pub(crate) written: String,
     pub(crate) table: slowstart_plugin,
     pub(crate) required: Required,
-    _library: Library,
 }
 
 /// What is loaded, by file. A library that is named twice is loaded once.
@@ -154,6 +153,17 @@ fn open(file: &Path, full: &Path) -> Result<Plugin, PluginError> {
     // SAFETY: as above.
     let table = unsafe { entry() };
     // SAFETY: the header states that the structure begins with its size and lives as long as the library.
+    let plugin = unsafe { of_table(file, table) }?;
+    std::mem::forget(library);
+    Ok(plugin)
+}
+
+/// The plugin of a structure.
+///
+/// # Safety
+/// As of [`slowstart_abi::argument::read`]; its functions are as the header states, and stay.
+pub(crate) unsafe fn of_table(file: &Path, table: *const slowstart_plugin) -> Result<Plugin, PluginError> {
+    // SAFETY: as the caller promises.
     let table = unsafe { slowstart_abi::argument::read(table) };
     let wrong = |field, found: String, expected: &str| PluginError::Structure {
         file: file.to_path_buf(),
@@ -183,5 +193,5 @@ fn open(file: &Path, full: &Path) -> Result<Plugin, PluginError> {
         ack: table.ack.ok_or_else(|| null("ack"))?,
         congestion: table.congestion.ok_or_else(|| null("congestion"))?,
     };
-    Ok(Plugin { written: file.display().to_string(), table, required, _library: library })
+    Ok(Plugin { written: file.display().to_string(), table, required })
 }
