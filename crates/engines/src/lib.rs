@@ -1,6 +1,8 @@
 //! The list of engines, by name. A program that runs studies takes its engines from here, each by one entry
 //! of [`ENGINES`].
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use slowstart_sim::suggest::did_you_mean;
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::scenario::StudyText;

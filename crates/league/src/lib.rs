@@ -16,6 +16,8 @@
 //!
 //! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod against;
 pub mod browser;
 pub mod game;

@@ -7,6 +7,8 @@
 //! `docs/guide/kernel.md` is the user guide. Everything here needs Linux 6.1 or newer with BTF, and
 //! returns an error that says so where it is missing.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod attach;
 mod bpf_log;
 mod bulk;

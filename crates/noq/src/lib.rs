@@ -5,6 +5,8 @@
 //! [`Host::on_timer`](slowstart_quic::host::Host::on_timer) runs with the next event unless the program calls it (see
 //! [`Factory::newest`]).
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;

@@ -24,6 +24,8 @@
 //! - [`summary`]: the table of all claims, and their list
 //! - [`screen`]: the page of each paper, and the index of all claims
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod background;
 pub mod bins;
 pub mod catalogue;

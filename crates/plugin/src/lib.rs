@@ -15,6 +15,7 @@
 //! - `watch`: ends the process where a call does not return
 
 #![allow(unsafe_code, reason = "calls functions of a library; each place states what the library promises")]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod connection;
 mod library;

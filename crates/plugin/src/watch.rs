@@ -3,6 +3,7 @@
 
 use crate::library::Plugin;
 use std::cell::OnceCell;
+use std::io::{self, Write as _};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -96,7 +97,12 @@ fn look(calls: &Calls, before: (u64, Duration)) -> (u64, Duration) {
     // SAFETY: stored by `watched` before the call, and plugins stay until the process ends.
     let plugin = unsafe { &*calls.plugin.load(Ordering::Relaxed) };
     let s = took.as_secs_f64();
-    eprintln!("error: plugin:{}: a call did not return after {s:.1} s of CPU time", plugin.written);
+    // A full or closed error output changes nothing.
+    let _ = writeln!(
+        io::stderr(),
+        "error: plugin:{}: a call did not return after {s:.1} s of CPU time",
+        plugin.written
+    );
     // SAFETY: nothing of this process runs on. The usual end would wait for the thread that does not return.
     unsafe { libc::_exit(2) }
 }

@@ -6,6 +6,8 @@
 //! is what is measured. The same study gives the same rows on any machine: keys differ from run to run, but
 //! no size and no time depends on them.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use self::log::Logs;
 use self::script::Script;
 use bytes::BytesMut;

@@ -7,6 +7,8 @@
 //! Adapters are crates of their own, one for each stack, so that a new version of a stack concerns its users
 //! alone: slowstart-quinn, slowstart-noq and slowstart-s2n.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

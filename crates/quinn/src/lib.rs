@@ -6,6 +6,8 @@
 //! [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false: a startup that paces a jump
 //! is standard slow start here.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use slowstart::control::Controller as _;

@@ -122,6 +122,8 @@
 //! - [`replay`]: a file of any kind
 //! - [`advise`]: which startup recordings speak for
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod advise;
 pub mod analysis;
 pub mod answer;

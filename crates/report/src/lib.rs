@@ -16,6 +16,8 @@
 //! - [`data`]: runs as data for the page's script
 //! - [`link`]: the address at which the playground shows a study
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod cells;
 pub mod chart;
 pub mod data;

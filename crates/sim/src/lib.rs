@@ -9,6 +9,8 @@
 //! - [`trace`]: what a run records
 //! - [`suggest`]: the known name nearest to one that is not known
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod app;
 pub mod ends;
 pub mod engine;

@@ -3,6 +3,8 @@
 //! - [`random`]: named streams of random numbers
 //! - [`sequence`]: intervals that hold at every look at the same time
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod random;
 pub mod sequence;
 

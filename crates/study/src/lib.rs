@@ -27,6 +27,8 @@
 //! - [`cells`]: comparison of two engines over named cells
 //! - [`vectors`]: events and windows of every startup, to check ports with
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod axis;
 pub mod cells;
 pub mod chosen;

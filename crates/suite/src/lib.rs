@@ -8,6 +8,8 @@
 //! - [`baseline`]: what became worse since an earlier report
 //! - [`report`]: the page, the Markdown table and the JSON
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod baseline;
 pub mod judge;
 pub mod measure;

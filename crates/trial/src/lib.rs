@@ -16,6 +16,8 @@
 //! outcomes. The same functions run on simulated populations whose truth is known (`tests/populations.rs`),
 //! which checks the method.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod analysis;
 pub mod balance;
 pub mod estimate;

@@ -7,6 +7,7 @@
 //! acknowledgement.
 
 #![cfg(target_os = "linux")]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod engine;
 mod error;

@@ -90,11 +90,11 @@ fn a_plugin_that_loops_ends_on_sigterm() {
     let out = cc.output().expect("it ran before");
     assert!(out.status.success(), "{}", text(&out.stderr));
     let plugin = format!("plugin:{}", library.display());
-    let run = |by_signal: bool| {
+    let run = |by_signal: bool, stderr: std::process::Stdio| {
         _ = std::fs::remove_file(&mark);
         let child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
             .args(["compare", "geo", "--startup", &plugin, "--runs", "1"])
-            .stderr(std::process::Stdio::piped())
+            .stderr(stderr)
             .stdout(std::process::Stdio::null())
             .spawn()
             .expect("it runs");
@@ -109,16 +109,18 @@ fn a_plugin_that_loops_ends_on_sigterm() {
         assert_eq!(out.status.signal(), None);
         (out.status.code(), text(&out.stderr))
     };
-    let (status, told) = run(true);
+    let (status, told) = run(true, std::process::Stdio::piped());
     assert!(
         status == Some(143) && told.contains("interrupted, before a run or a file was finished"),
         "{status:?} {told}"
     );
     if std::env::var_os("SLOWSTART_LONG").is_some() {
-        let (status, told) = run(false);
+        let (status, told) = run(false, std::process::Stdio::piped());
         assert!(
             status == Some(2) && told.contains("loop.so: a call did not return after"),
             "{status:?} {told}"
         );
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        assert_eq!(run(false, full.into()).0, Some(2), "nobody reads why");
     }
 }

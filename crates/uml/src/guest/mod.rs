@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
     });
     if let Err(e) = done {
         // The host shows the last lines of the console.
-        eprintln!("guest: {e}");
+        let _ = writeln!(std::io::stderr(), "guest: {e}");
     }
     let _ = reboot(RebootMode::RB_POWER_OFF);
     ExitCode::FAILURE
