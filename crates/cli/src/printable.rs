@@ -24,11 +24,13 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Bold text, the colours of tables, and the ends of both. A text of others can use no more: what is concealed, or of
+/// the background's colour, would not be seen.
+const STYLES: [&str; 5] = ["\x1b[1m", "\x1b[0m", "\x1b[38;5;9m", "\x1b[38;5;10m", "\x1b[39m"];
+
 /// The length of a sequence for bold text or colour at the beginning of a text.
 fn style(text: &str) -> Option<usize> {
-    let parameters = text.strip_prefix("\x1b[")?;
-    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-    parameters[end..].starts_with('m').then_some(end + 3)
+    STYLES.iter().find(|s| text.starts_with(**s)).map(|s| s.len())
 }
 
 /// Returns lines of text or of JSON without what a terminal may act on, but line breaks, tabs and, with `styled`,
@@ -60,6 +62,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{Align, Cell, Table, Tone};
 
     #[test]
     fn escape_sequences_do_not_reach_the_terminal() {
@@ -72,5 +75,20 @@ mod tests {
         assert_eq!(printed(text, true), format!("\x1b[1mbold\x1b[0m\n{json}"));
         assert_eq!(printed(text, false), format!("\\u001b[1mbold\\u001b[0m\n{json}"));
         assert_eq!(printed("geo\té\n", false), "geo\té\n");
+        assert_eq!(printed("\x1b[8mhidden\x1b[30;40m", true), "\\u001b[8mhidden\\u001b[30;40m");
+    }
+
+    #[test]
+    fn colours_of_tables_are_printed() {
+        let cell = |tone| Cell { text: "a".into(), tone };
+        let row = [Tone::Plain, Tone::Bold, Tone::Good, Tone::Bad].map(cell);
+        let table = Table {
+            headers: vec!["b".into(); 4],
+            rows: vec![row.to_vec()],
+            alignments: vec![Align::Left; 4],
+        };
+        let text = table.render(true, None);
+        assert!(text.matches('\x1b').count() >= 6, "{text:?}");
+        assert_eq!(printed(&text, true), text);
     }
 }
