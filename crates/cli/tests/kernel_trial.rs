@@ -292,6 +292,33 @@ fn a_trial_outlives_the_readers_of_its_outputs() {
     assert!(rows.iter().all(|r| r["read_unix_s"].as_f64().expect("a time") >= began), "{rows:?}");
 }
 
+/// Connections come faster than a result is written: the last that is printed is the one in the folder.
+#[test]
+fn the_result_that_is_printed_at_the_end_is_the_one_that_is_written() {
+    let test = "the_result_that_is_printed_at_the_end_is_the_one_that_is_written";
+    let Some((_one, cgroup)) = able(test) else { return };
+    let (out, printed) = (folder("end"), folder("end-printed"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" >\"$PRINTED\"", env!("CARGO_BIN_EXE_slowstart")]);
+    command.env("PRINTED", &printed).stdin(Stdio::null()).stderr(Stdio::piped());
+    let args = ["--arm", "cubic:50%", "--arm", "reno:50%", "--json", "--out", out.to_str().expect("text")];
+    let trial = Trial::start_by(command, &cgroup, &args);
+    thread::scope(|scope| {
+        scope.spawn(|| download(&cgroup, "rate=1Gbit rtt=2ms queue=1bdp", 2000, 40, 1000));
+        while fs::read_to_string(out.join("connections.jsonl")).expect("there").lines().count() < 100 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(trial.end(Signal::SIGTERM).0, Some(0));
+    });
+    let printed = fs::read_to_string(printed).expect("printed");
+    let mut last: Value = serde_json::from_str(printed.lines().last().expect("a result")).expect("JSON");
+    let written = fs::read_to_string(out.join("result.json")).expect("written");
+    let written: Value = serde_json::from_str(&written).expect("JSON");
+    // Only what is written knows of rows that could not be written.
+    last["rows_missing"] = written["rows_missing"].clone();
+    assert_eq!(last, written);
+}
+
 /// What another user puts into the folder while the trial runs is replaced, and not followed.
 #[test]
 fn links_put_into_the_folder_of_a_trial_are_not_followed() {

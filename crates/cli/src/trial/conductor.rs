@@ -119,10 +119,11 @@ impl Conductor<'_> {
         let read = self.reader.end();
         self.take_records();
         let seconds = self.seconds_since(began);
-        if began.is_some() {
-            self.show(seconds);
-        }
+        // Connections still come: what is printed and what is written are of one reading.
         let (analysis, counts) = self.analyse()?;
+        if began.is_some() {
+            self.show(seconds, &analysis, &counts);
+        }
         self.update(seconds, &counts);
         let over = matches!(ran, Ok(Ending::Over | Ending::OnlyControl));
         self.kept.over = began.is_some() && over && read.is_ok();
@@ -250,7 +251,10 @@ impl Conductor<'_> {
             }
             if let Some(begin) = begin.filter(|_| now >= next_shown) {
                 next_shown = now + self.request.every;
-                self.show(self.seconds_since(Some(begin)));
+                match self.analyse() {
+                    Ok((analysis, counts)) => self.show(self.seconds_since(Some(begin)), &analysis, &counts),
+                    Err(e) => self.say(&e),
+                }
             }
             std::thread::sleep(POLL);
         }
@@ -317,9 +321,9 @@ impl Conductor<'_> {
         Ok((analysis, counts))
     }
 
-    /// Prints the result so far. That nobody reads it does not end a trial.
-    fn show(&mut self, seconds: f64) {
-        match self.shown(seconds) {
+    /// Prints a result. That nobody reads it does not end a trial.
+    fn show(&mut self, seconds: f64, analysis: &Analysis, counts: &TrialCounts) {
+        match self.shown(seconds, analysis, counts) {
             Ok(text) => {
                 if let Err(e) = print(&text)
                     && self.unread.is_none()
@@ -332,9 +336,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Writes the statistics of the result so far, and returns its text.
-    fn shown(&mut self, seconds: f64) -> Result<String> {
-        let (analysis, counts) = self.analyse()?;
+    /// Writes the statistics of a result, and returns its text.
+    fn shown(&mut self, seconds: f64, analysis: &Analysis, counts: &TrialCounts) -> Result<String> {
         if let Some(folder) = &self.state.folder {
             let release = self.request.on.kernel.as_deref().unwrap_or_default();
             let (trial, lost) = (&self.state.trial, counts.lost_records);
@@ -343,15 +346,15 @@ impl Conductor<'_> {
                 warn(&format!("{e:#}; the trial goes on"));
             }
         }
-        self.keep(seconds, &counts);
+        self.keep(seconds, counts);
         if self.args.json {
-            let result = self.result(&analysis, &counts, seconds);
+            let result = self.result(analysis, counts, seconds);
             return Ok(serde_json::to_string(&result)?);
         }
         let all: u64 = analysis.arms.iter().map(|a| a.connections).sum();
         Ok(format!(
             "after {seconds:.0} s, {all} connections:\n{}",
-            table(&analysis, &self.kept.gaps, &counts, color())
+            table(analysis, &self.kept.gaps, counts, color())
         ))
     }
 }
