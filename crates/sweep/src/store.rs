@@ -348,9 +348,20 @@ impl Store {
     /// If a file cannot be read or written.
     pub fn start(&self, plan: &Plan) -> Result<(), StoreError> {
         let started = Started { text: plan.text.clone(), runs: plan.len(), chunks: plan.chunks() };
-        let file = self.dir.join("sweeps").join(format!("{}.json", plan.id));
-        if !file.exists() {
-            self.write_alone(&file, &started)?;
+        let sweeps = self.dir.join("sweeps");
+        let file = sweeps.join(format!("{}.json", plan.id));
+        let cut = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with('.');
+        let mut cut = named(&sweeps, fs::read_dir(&sweeps))?.flatten().filter(cut).peekable();
+        if !file.exists() || cut.peek().is_some() {
+            let lock = self.lock_marker()?;
+            // Processes that were killed left them, if this one alone may write here.
+            for entry in cut.filter(|_| lock.is_some()) {
+                let _ = fs::remove_file(entry.path());
+            }
+            // Another process may have written it meanwhile.
+            if !file.exists() {
+                write_json(&file, "", &started)?;
+            }
         }
         for (name, journal) in self.files("journal", "jsonl")? {
             let tidied = if !name.starts_with(&plan.id) {
@@ -538,13 +549,6 @@ impl Store {
             write_json(&file, "", &manifest)?;
         }
         Ok(manifest)
-    }
-
-    /// Writes a small file that other processes may write too. Its temporary file has the same name always,
-    /// so that a process that is killed leaves nothing that the next does not replace.
-    fn write_alone(&self, file: &Path, value: &impl Serialize) -> Result<(), StoreError> {
-        let _lock = self.lock_marker()?;
-        write_json(file, "", value)
     }
 
     /// Waits for the lock under which such files are written.

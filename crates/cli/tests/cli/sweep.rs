@@ -120,6 +120,19 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
 }
 
 #[test]
+fn what_a_killed_process_left_in_the_folder_of_sweeps_is_removed() {
+    let dir = folder("sweep-cut");
+    let out = dir.join("store");
+    let file = study(&dir, 2, "");
+    let args = ["sweep", text(&file), "--out", text(&out)];
+    succeeds(&args);
+    let whole = contents(&out);
+    fs::write(out.join("sweeps/.0123456789abcdef.json"), "{\"text\":").expect("a file");
+    succeeds(&args);
+    assert_eq!(contents(&out), whole);
+}
+
+#[test]
 fn an_extended_axis_computes_the_new_cells_only() {
     let dir = folder("sweep-extend");
     let out = dir.join("store");
