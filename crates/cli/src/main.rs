@@ -145,6 +145,8 @@ fn main() -> ExitCode {
     if let Some(status) = slowstart_engines::guest() {
         return status;
     }
+    #[cfg(feature = "sweep")]
+    sweep::refuse_damage();
     let args: Args = usage::arguments();
     if let Some(commit) = option_env!("SLOWSTART_COMMIT") {
         slowstart_study::measured::set_commit(commit);

@@ -16,6 +16,7 @@ use slowstart_study::record::Row;
 use slowstart_study::stats::FEWEST_PAIRS;
 use slowstart_study::words::{RECONSTRUCTED, number};
 use slowstart_sweep::map::{self, Place};
+use slowstart_sweep::part::{DAMAGED, reading};
 use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{self, Answer, Filter, Query};
 use slowstart_sweep::row::{SweepRow, flat};
@@ -25,6 +26,18 @@ use slowstart_sweep::table::ParquetFile;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Readers of Parquet panic at some damage, which ends this process: such a part is refused as any other.
+pub(crate) fn refuse_damage() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match reading() {
+        Some(file) => {
+            output::tell(&format!("{}: {DAMAGED}", file.display()));
+            std::process::exit(2);
+        }
+        None => usual(panic),
+    }));
+}
 
 /// Run startups over a region of paths, with a store of results that survives interruptions
 ///

@@ -10,12 +10,15 @@
 //! - [`map`]: which startup is first where
 //! - [`table`]: rows as Arrow columns and Parquet files
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod axes;
 mod baseline;
 pub mod captures;
 pub mod map;
 mod page;
-mod part;
+mod pages;
+pub mod part;
 pub mod plan;
 pub mod query;
 

@@ -195,6 +195,34 @@ fn a_part_without_keys_is_named() {
     assert!(out.status.code() == Some(2) && said.contains("aaaaaaaaaaaa-00000"), "{:?} {said}", out.status);
 }
 
+/// The readers of Parquet panic at some damage: here where a byte of the first page's header is 0.
+#[cfg(feature = "sweep")]
+#[test]
+fn a_damaged_part_is_refused_by_name() {
+    let dir = folder("attack-damage");
+    let (plan, store, part) = (dir.join("plan.toml"), dir.join("store"), dir.join("part.parquet"));
+    fs::write(&plan, SWEEP).expect("writable");
+    let [plan, store, part] = [&plan, &store, &part].map(|p| p.to_str().expect("text"));
+    assert!(run(&["sweep", plan, "--out", store]).status.success());
+    assert!(run(&["sweep", "query", store, "--columns", "key", "--parquet", part]).status.success());
+    let whole = fs::read(part).expect("written");
+    let damaged = Path::new(store).join("parts/aaaaaaaaaaaa-00000.parquet");
+    let mut refused = 0;
+    for at in 4..24 {
+        let mut bytes = whole.clone();
+        bytes[at] = 0;
+        fs::write(&damaged, bytes).expect("writable");
+        let out = run(&["sweep", "query", store, "--columns", "key"]);
+        let said = text(&out.stderr);
+        match out.status.code() {
+            Some(0) => {}
+            Some(2) if said.contains("aaaaaaaaaaaa-00000") => refused += 1,
+            status => panic!("byte {at}: {status:?} {said}"),
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
+
 #[test]
 fn a_plugin_that_loops_ends_with_the_first_signal() {
     let dir = folder("attack-loops");
