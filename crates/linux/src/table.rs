@@ -71,6 +71,7 @@ const HYSTART_PP: &[(&str, Scale)] = &[
     ("css_rounds", Scale::Whole),
     ("limit", Scale::Whole),
     ("baseline", Scale::Words(&["rfc", "entry"])),
+    ("fresh", OFF_ON),
 ];
 const ESS: &[(&str, Scale)] = &[
     ("guard", Scale::Millionths),

@@ -11,6 +11,7 @@
 #define CSS_ROUNDS 5
 #define LIMIT 8ull
 #define BASELINE_ENTRY 0
+#define FRESH 0
 #else
 #define MIN_RTT_THRESH PARAM(0)
 #define MAX_RTT_THRESH PARAM(1)
@@ -20,6 +21,7 @@
 #define CSS_ROUNDS PARAM(5)
 #define LIMIT PARAM(6)
 #define BASELINE_ENTRY PARAM(7)
+#define FRESH PARAM(8)
 #endif
 
 struct startup {
@@ -51,6 +53,8 @@ static __always_inline void judge(struct startup *s)
 		s->css = 1;
 		s->css_rounds = 0;
 		s->baseline = BASELINE_ENTRY ? s->last + rise : s->least;
+		if (FRESH)
+			s->samples = 0;
 	}
 }
 
@@ -77,7 +81,7 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 	if (f->rtt_us) {
 		__u64 rtt = f->rtt_us * US;
 
-		s->least = s->samples ? MIN(s->least, rtt) : rtt;
+		s->least = s->least ? MIN(s->least, rtt) : rtt;
 		s->samples++;
 		judge(s);
 	}

@@ -4,6 +4,7 @@
 //! Departs from the RFC:
 //! - `baseline=entry` compares the RTT in conservative slow start with the threshold that the RTT crossed, as
 //!   neqo does to avoid oscillation. The default compares it with the RTT itself, as the RFC does.
+//! - with `fresh` conservative slow start ends only after as many samples in it as began it, as in neqo (#3505).
 //! - `skip` leaves out ACKs of a limited sender, as neqo does: they bring no RTT sample and end no round.
 
 use super::Startup;
@@ -43,6 +44,8 @@ params! {
         limit: u32 = 8, "a whole number from 1", |v| v > 0;
         /// What ends conservative slow start early.
         baseline: Baseline = Baseline::Rfc, "one of rfc, entry", |_v| true;
+        /// Conservative slow start ends only after `samples` samples in it.
+        fresh: bool = false, "on or off", |_v| true;
         /// Which ACKs are not judged.
         skip: Skip = Skip::Off, "one of off, limited, paced", |_v| true;
     }
@@ -90,6 +93,9 @@ impl HyStartPp {
             if current >= last + rise {
                 let baseline = if p.baseline == Baseline::Rfc { current } else { last + rise };
                 self.css = Some(Css { baseline, rounds: 0 });
+                if p.fresh {
+                    self.current.samples = 0;
+                }
             }
         }
     }

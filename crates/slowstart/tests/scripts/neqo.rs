@@ -269,3 +269,26 @@ fn hystart_resumes_when_the_rtt_falls() {
     assert_eq!(step, Step::grow(Bytes(PACKET / 4)));
     assert!(!samples(&mut n, &[100; 8])[7]);
 }
+
+/// #3505: a fall of the RTT ends conservative slow start only after eight more samples in it; in RFC 9406, whose
+/// count is that of the round, with the next.
+#[test]
+fn conservative_slow_start_ends_after_eight_samples_in_it() {
+    for (text, later) in [("hystart++", 0), ("hystart++:fresh=on", 7)] {
+        let mut n = Neqo::new(text);
+        let _ = samples(&mut n, &[100; 8]);
+        let rtts: Vec<u64> = [130; 8].into_iter().chain([100; 10]).collect();
+        let css = samples(&mut n, &rtts);
+        let lasted = css.iter().filter(|on| **on).count();
+        assert_eq!((css[7], lasted), (true, 1 + later), "{text}: {css:?}");
+    }
+}
+
+/// Nor do samples of the round in which it began count twice: the least of them stays the least of the round.
+#[test]
+fn the_least_sample_of_the_round_stays() {
+    let mut n = Neqo::new("hystart++:fresh=on");
+    let _ = samples(&mut n, &[100; 8]);
+    let _ = samples(&mut n, &[150, 150, 150, 150, 150, 150, 150, 120, 160]);
+    assert_eq!((n.startup.phase(), n.value("round_least_s")), ("css", 0.12));
+}
