@@ -6,6 +6,7 @@ use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Signal;
 use slowstart_quic::host::{Host, INITIAL_PACKETS, Limited};
+use std::collections::VecDeque;
 
 const MSS: u64 = 1200;
 
@@ -146,6 +147,47 @@ fn by_the_rule_of_the_draft_a_window_is_twice_the_flight() {
         }
         assert_eq!(packets(&h), wanted, "{limited:?}");
     }
+}
+
+/// The window after ten round trips in which an application writes so many packets at a time, by the stack's word (as
+/// quinn and noq give it), by neqo's rule and by the draft's. The same table for TCP is in `tests/mechanisms.rs` of the
+/// simulator.
+#[test]
+fn windows_of_applications_that_send_little() {
+    let few = |first: [u64; 3], later: u64| -> Vec<u64> { first.into_iter().chain([later; 7]).collect() };
+    let windows = |writes: Vec<u64>| {
+        [Limited::Stack, Limited::Neqo, Limited::Draft].map(|limited| {
+            let mut h = established("standard", 0);
+            h.limited = limited;
+            let (mut flying, mut unsent, mut number) = (VecDeque::new(), 0, 0);
+            let mut send = |h: &mut Host<AnyController>, unsent: &mut u64, flying: &mut VecDeque<_>, at| {
+                while *unsent > 0 && h.inflight() + Bytes(MSS) <= h.window() {
+                    number += 1;
+                    *unsent -= 1;
+                    h.on_packet_sent(at, Bytes(MSS), number);
+                    flying.push_back((number, at));
+                }
+                if *unsent > 0 {
+                    h.on_cwnd_limited();
+                }
+            };
+            for (n, round) in writes.iter().zip(2..) {
+                unsent += n;
+                send(&mut h, &mut unsent, &mut flying, ms(50 * round));
+                let now = ms(50 * round + 50);
+                for (acked, at) in std::mem::take(&mut flying) {
+                    h.on_packet_acked(now, at, acked, unsent == 0);
+                    h.on_ack_end(now, Some(acked));
+                    send(&mut h, &mut unsent, &mut flying, now);
+                }
+            }
+            packets(&h)
+        })
+    };
+    let applications =
+        [few([4; 3], 4), few([8; 3], 8), few([10, 4, 4], 4), few([40, 0, 0], 2), few([16, 0, 16], 8)];
+    let wanted = [[10, 10, 20], [10, 18, 20], [10, 20, 20], [25, 50, 50], [15, 42, 32]];
+    assert_eq!(applications.map(windows), wanted);
 }
 
 /// After slow start, a window of seven packets is in use by the sixth packet of a burst: two more would fill

@@ -211,6 +211,33 @@ fn a_sender_that_does_not_use_its_window() {
     }
 }
 
+/// The window after ten round trips in which an application writes so many segments at a time, in a sender without a
+/// rule, by Linux's, and by the draft's. The same table for QUIC is in `tests/host.rs` of its crate.
+#[test]
+fn windows_of_applications_that_send_little() {
+    let few = |first: [u64; 3], later: u64| -> Vec<u64> { first.into_iter().chain([later; 7]).collect() };
+    let windows = |writes: Vec<u64>| {
+        [Gating::Off, Gating::Linux, Gating::Draft].map(|gating| {
+            let profile = Profile { gating, idle_restart: false, ..Profile::LINUX_6_18 };
+            let mut s = established(plain(profile));
+            let (mut sent, mut acked) = (0, 0);
+            for n in &writes {
+                s.write(*n);
+                s.wait(RTT);
+                let ends = |l: &script::Left| (l.from + u64::from(l.segment.len)) / script::MSS;
+                sent = s.take().iter().map(ends).fold(sent, u64::max);
+                (acked + 1..=sent).for_each(|each| s.ack(each, &[]));
+                acked = sent;
+            }
+            s.cwnd()
+        })
+    };
+    let applications =
+        [few([4; 3], 4), few([8; 3], 8), few([10, 4, 4], 4), few([40, 0, 0], 2), few([16, 0, 16], 8)];
+    let wanted = [[50, 10, 20], [90, 16, 20], [56, 20, 20], [64, 50, 50], [98, 32, 32]];
+    assert_eq!(applications.map(windows), wanted);
+}
+
 /// At twice the window per RTT, twenty segments take half an RTT, less the last burst.
 fn pacing(p: Profile) -> Verdict {
     let last = second_flight(p).last().ok_or("nothing left")?.0;
