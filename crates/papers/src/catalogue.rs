@@ -54,4 +54,6 @@ pub const ALL: &[(&str, &str)] = texts!(
     "field/suss",
     "field/careful-resume",
     "field/reports",
+    "field/starlink",
+    "field/sizes",
 );
