@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// The startups that people choose among (--all: every one) transfer the same data over the same path,
 /// several times with different random seeds, in a deterministic simulator. The table shows what each gains
 /// and costs against a baseline, which is what Linux runs today, run by run. Over several paths a summary
-/// shows both for each path; without a path, over seven common ones.
+/// shows both for each path; without a path, over eight common ones.
 ///
 /// docs/reference/glossary.md explains the terms, docs/explain/method.md the measures.
 #[derive(Args)]
@@ -137,7 +137,7 @@ impl Compare {
         let engine = self.engine.of(&StudyText::default())?;
         if self.paths.is_empty() {
             if engine.is_real_clock() {
-                bail!("--engine kernel: found no path, expected one: seven on the real clock take hours");
+                bail!("--engine kernel: found no path, expected one: eight on the real clock take hours");
             }
             self.paths = paths_summary::COMMON.map(String::from).to_vec();
         }

@@ -13,8 +13,16 @@ use slowstart_study::verdict::paths::{labels, verdict};
 use slowstart_study::words::{RECONSTRUCTED, marked, number, signed};
 
 /// The paths over which `slowstart compare` without one compares: those that differ in what decides.
-pub(crate) const COMMON: [&str; 7] =
-    ["geo", "leo", "lte", "wifi-weak", "cable", "transatlantic", "rate=20Mbit rtt=80ms queue=1bdp"];
+pub(crate) const COMMON: [&str; 8] = [
+    "geo",
+    "geo-recorded",
+    "leo",
+    "lte",
+    "wifi-weak",
+    "cable",
+    "transatlantic",
+    "rate=20Mbit rtt=80ms queue=1bdp",
+];
 
 /// The rows of one path.
 pub(crate) struct PathResult {

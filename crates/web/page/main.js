@@ -17,7 +17,8 @@ const LARGEST_FILE = 100e6;
 /** Paths to begin with: what the button says, and the study. */
 const STARTS = [
   ['A short path', { path: 'rate=50Mbit rtt=20ms queue=1bdp' }],
-  ['A satellite', { path: 'geo', size: '10MB' }],
+  ['A satellite, as a thesis measured it', { path: 'geo', size: '10MB' }],
+  ['A satellite, as recorded', { path: 'geo-recorded', size: '10MB' }],
   ['A shallow queue', { path: 'rate=50Mbit rtt=100ms queue=0.1bdp' }],
 ];
 /** The startups of these paths. */
