@@ -4,7 +4,8 @@
 //!
 //! Departs from Linux:
 //! - the growth under the host's rule is multiplied, where Linux multiplies one segment per ACK;
-//! - the initial window is multiplied by rho, as in the paper, where Linux replaces it by rho segments.
+//! - the initial window is multiplied by rho, as in the paper, where Linux replaces it by rho segments;
+//! - after an idle period rho follows anew from the least RTT, where Linux keeps it.
 //!
 //! Departs from both: the avoidance is not Hybla's (rho^2 segments per round trip).
 

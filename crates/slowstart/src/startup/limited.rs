@@ -2,7 +2,8 @@
 //! trip.
 //!
 //! Departs from the RFC: the growth under the host's rule is divided, where the RFC divides one segment per
-//! ACK. With byte counting, growth then does not depend on how the receiver acknowledges.
+//! ACK. With byte counting, growth then does not depend on how the receiver acknowledges. And a slow start after an
+//! idle period or a timeout has standard growth, where the RFC limits each above `max_ssthresh`.
 
 use super::Startup;
 use crate::param::params;

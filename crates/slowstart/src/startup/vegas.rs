@@ -6,7 +6,8 @@
 //! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux up to 2.6.25. Later kernels
 //!   divide by the base RTT, which matters only if the difference is many segments.
 //!
-//! Departs from both: the avoidance is not Vegas'.
+//! Departs from both: the avoidance is not Vegas'; and a new measurement begins after a restart only, where Linux
+//! begins one after each pause, with a new base RTT.
 
 use super::Startup;
 use crate::param::{choice, params};
