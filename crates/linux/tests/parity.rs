@@ -236,6 +236,7 @@ fn loaded() -> Vec<Loaded> {
         "hystart:rules=5.16,detect=delay,pause=1",
         "hystart:rules=5.10,ack_delta=1ms,low_window=12",
         "hystart++",
+        "hystart++:fresh=on",
         "search-1.0",
         "search-2.0",
         "search",
