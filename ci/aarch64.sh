@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the command and the tests of the algorithms for aarch64 with Debian's cross-compiler, and runs them in qemu's user
-# emulation: `compare geo` must print the rows that it prints on this machine, to the byte.
+# emulation: `compare geo` must print the rows that it prints on this machine, to the byte, and hostile files must do no harm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
@@ -22,3 +22,5 @@ cmp "$rows/here.jsonl" "$rows/aarch64.jsonl"
 echo "$(wc -l <"$rows/aarch64.jsonl") rows of aarch64 are those of $(uname -m)"
 
 timeout 1200 cargo test --locked --profile iterate --target "$target" -p slowstart --lib --test scripts
+timeout 2400 cargo test --locked --profile iterate --target "$target" -p slowstart-replay -p slowstart-fuzz -p slowstart-files \
+  -p slowstart-sweep --lib --test files --test corpus --test hostile
