@@ -288,8 +288,10 @@ fn path(u: &mut Unstructured<'_>) -> Result<(String, bool, bool)> {
 fn against(u: &mut Unstructured<'_>, upload: bool) -> Result<Vec<String>> {
     (0..u.int_in_range(0..=2)?)
         .map(|_| {
-            let name = one(u, &["cubic", "reno", "dctcp", "search", "bbr", "web", "browser", "video"])?;
-            let up = upload && !["web", "browser", "video"].contains(&name.as_str()) && u.ratio(1, 3)?;
+            let name =
+                one(u, &["cubic", "reno", "dctcp", "search", "bbr", "web", "browser", "video", "media"])?;
+            let up =
+                upload && !["web", "browser", "video", "media"].contains(&name.as_str()) && u.ratio(1, 3)?;
             let begin = if u.ratio(1, 2)? { "-" } else { "" };
             Ok(format!(
                 "{name}*{}@{begin}{}ms{}",

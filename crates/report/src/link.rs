@@ -109,6 +109,7 @@ fn app_name(kind: app::Kind) -> &'static str {
         app::Kind::Web => "web",
         app::Kind::Browser => "browser",
         app::Kind::Video { .. } => "video",
+        app::Kind::Media => "media",
         _ => "bulk",
     }
 }

@@ -404,6 +404,7 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
         "web" => app::Kind::Web,
         "browser" => app::Kind::Browser,
         "video" => app::Kind::Video { rate_bps: VIDEO_BPS },
+        "media" => app::Kind::Media,
         _ => app::Kind::Bulk { size: None },
     };
     if !matches!(app, app::Kind::Bulk { .. }) && direction == Direction::Upload {

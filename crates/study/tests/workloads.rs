@@ -243,3 +243,33 @@ fn an_earlier_connection_may_have_had_another_path() {
         assert!(error.starts_with("remember: found"), "{error}");
     }
 }
+
+/// A call beside a startup: it fills what is free until then, its frames wait behind a startup that fills the queue, and losses halve its
+/// rate. One that leaves early costs it nothing.
+#[test]
+fn a_startup_that_overshoots_costs_a_call_its_rate() {
+    let beside = |startup: &str| {
+        let text = StudyText {
+            path: "rate=20Mbit rtt=40ms queue=2bdp".into(),
+            startups: vec![startup.into()],
+            against: vec!["media@-20s".into()],
+            size: Some("3MB".into()),
+            runs: Some(1),
+            ..StudyText::default()
+        };
+        row(&Study::check(&text, None).expect("a study"), 0).others.expect("a call")
+    };
+    let (loud, soft) = (beside("standard"), beside("vegas"));
+    for others in [&loud, &soft] {
+        // 0.3 Mbit/s and 0.2 more each second: 4.3 Mbit/s after 20 s, and 3.8 in the mean of the last five.
+        assert!(others.goodput_before_bps.is_some_and(|b| (3.6e6..3.9e6).contains(&b)), "{others:?}");
+    }
+    assert!(loud.goodput_dip > Some(0.3) && loud.lost_packets > 20, "{loud:?}");
+    assert!(loud.delay_p99_s > Some(0.07), "the queue holds 80 ms: {loud:?}");
+    assert_eq!((soft.goodput_dip, soft.lost_packets), (Some(0.0), 0), "{soft:?}");
+    let refused = |flow: &str| {
+        let text = StudyText { path: "geo".into(), against: vec![flow.into()], ..StudyText::default() };
+        Study::check(&text, None).err().map(|e| e.to_string())
+    };
+    assert!(refused("media@-1s/up").is_some_and(|why| why.contains("a media client without /up")));
+}

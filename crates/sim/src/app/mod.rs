@@ -3,12 +3,15 @@
 
 mod browser;
 mod bursts;
+mod media;
 mod writes;
 
 use crate::ends::{End, PerEnd};
 use crate::random::Stream;
 use browser::Browser;
 pub use bursts::Bursts;
+pub use media::Feedback;
+use media::Media;
 use slowstart::units::{Instant, Span};
 pub use writes::Writes;
 use writes::{Piece, Writer};
@@ -56,6 +59,8 @@ pub enum Kind {
         /// Bit rate of the video, bit/s.
         rate_bps: u64,
     },
+    /// Real-time media whose rate follows delay and losses of the path: a frame each 40 ms, without end.
+    Media,
 }
 
 impl Kind {
@@ -64,7 +69,7 @@ impl Kind {
         match self {
             Self::Objects { .. } | Self::Web | Self::Browser | Self::Bursts(_) | Self::Video { .. } => true,
             Self::Writes(writes) => writes.parts() > 1,
-            Self::Bulk { .. } | Self::External { .. } | Self::Request { .. } => false,
+            Self::Bulk { .. } | Self::External { .. } | Self::Request { .. } | Self::Media => false,
         }
     }
 }
@@ -178,6 +183,7 @@ pub struct App {
     pending: Option<Pending>,
     browser: Browser,
     writer: Writer,
+    media: Media,
     objects: Vec<Object>,
     /// Number of objects that are complete, and the bytes of all of them.
     came: (usize, u64),
@@ -195,6 +201,7 @@ impl App {
             pending: None,
             browser: Browser::default(),
             writer: Writer::default(),
+            media: Media::default(),
             objects: Vec::new(),
             came: (0, 0),
         }
@@ -212,7 +219,7 @@ impl App {
         let first = self.begun == 0;
         self.begun += 1;
         match self.kind {
-            Kind::Bulk { .. } | Kind::External { .. } | Kind::Writes(_) => None,
+            Kind::Bulk { .. } | Kind::External { .. } | Kind::Writes(_) | Kind::Media => None,
             Kind::Request { request, response } => first.then_some(Exchange { at: now, request, response }),
             Kind::Objects { request, response, .. } if first => Some(Exchange { at: now, request, response }),
             Kind::Objects { more, .. } => (self.begun <= 1 + u64::from(more)).then(|| {
@@ -265,8 +272,12 @@ impl App {
                     self.arrive(now, s.delivered);
                     action.due = writes.end(self.came.0).unwrap_or(u64::MAX);
                 }
-                if begins { self.write(now, s.end).unwrap_or_default() } else { action }
+                if begins { self.write(now, s.end, Feedback::default()).unwrap_or_default() } else { action }
             }
+            Kind::Media if s.is_sender && self.written[s.end] == 0 => {
+                self.write(now, s.end, Feedback::default()).unwrap_or_default()
+            }
+            Kind::Media => Action { due: u64::MAX, ..Action::default() },
             // The client does not close: the server does, after its response.
             _ if s.end == End::Client => return self.on_response(now, s.delivered),
             _ => self.on_request(s.delivered),
@@ -341,11 +352,16 @@ impl App {
         }
     }
 
-    /// The time of [`Action::acts_at`] has come for the sender: returns its next write, or `None` if it does not
-    /// write by a schedule.
-    pub fn write(&mut self, now: Instant, sender: End) -> Option<Action> {
-        let Kind::Writes(writes) = self.kind else { return None };
-        let Piece { bytes: write, completes, next: acts_at } = self.writer.next(&writes, now);
+    /// The time of [`Action::acts_at`] has come for the sender, which knows `told` of its path: returns its next
+    /// write, or `None` if it does not write at times of its own.
+    pub fn write(&mut self, now: Instant, sender: End, told: Feedback) -> Option<Action> {
+        let Piece { bytes: write, completes, next: acts_at } = match self.kind {
+            Kind::Writes(writes) => self.writer.next(&writes, now),
+            Kind::Media => {
+                Piece { bytes: self.media.frame(now, told), completes: None, next: Some(now + media::FRAME) }
+            }
+            _ => return None,
+        };
         self.written[sender] += write;
         if let Some(bytes) = completes.filter(|_| self.kind.has_objects()) {
             self.objects.push(Object { bytes, asked: now, came: None });

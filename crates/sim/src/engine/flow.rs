@@ -2,12 +2,13 @@
 
 use super::id::{FLOW_CLOCKS, FlowId, LineId};
 use super::truth::{OneWay, Truth};
-use crate::app::{App, Kind as AppKind, Object};
+use crate::app::{App, Feedback, Kind as AppKind, Object};
 use crate::ends::{End, PerEnd};
 use crate::path::Links;
 use crate::random::Stream;
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::profile::Profile;
+use crate::tcp::sender::Phase;
 use slowstart::avoidance::AnyAvoidance;
 use slowstart::control::Checked;
 use slowstart::registry::{Algorithm, AnyController};
@@ -154,6 +155,14 @@ impl Flow {
     #[inline]
     pub fn sender(&self) -> End {
         self.sender
+    }
+
+    /// What its sender knows of the path.
+    pub(super) fn feedback(&self) -> Feedback {
+        let tx = &self.ends[self.sender].tx;
+        let waits = tx.rtt().srtt().zip(tx.rtt().min()).map(|(smoothed, least)| smoothed - least);
+        let recovers = matches!(tx.phase(), Phase::Recovery | Phase::Loss);
+        Feedback { queue_delay: waits.unwrap_or_default(), unsent: tx.unsent(), recovers }
     }
 
     /// The objects that its application requested ([`App::objects`]).

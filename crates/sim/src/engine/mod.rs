@@ -501,7 +501,7 @@ impl Engine {
         let f = &mut self.flows[flow.index()];
         if f.ends[end].state() == State::Closed {
             self.cost.packets += self.net.call(f, end, |end, now, sink| end.connect(now, sink));
-        } else if let Some(action) = f.app.write(self.net.now, f.sender()) {
+        } else if let Some(action) = f.app.write(self.net.now, f.sender(), f.feedback()) {
             end = f.sender();
             self.act(flow, end, action);
         } else if let Some(bytes) = f.app.request() {

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{MsgFlags, Shutdown, SockFlag, accept4, getsockopt, recv, send, shutdown};
 use slowstart::units::Instant;
-use slowstart_sim::app::{Action, App, Kind, Socket};
+use slowstart_sim::app::{Action, App, Feedback, Kind, Socket};
 use slowstart_sim::ends::{End, PerEnd};
 use slowstart_sim::random::Stream;
 use slowstart_sim::trace::MILESTONES;
@@ -52,7 +52,10 @@ impl Apps {
             app: App::new(kind, Stream::named(seed, "flow0.app")),
             sides: PerEnd::default(),
             acts_at: None,
-            has_requests: !matches!(kind, Kind::Bulk { .. } | Kind::External { .. } | Kind::Writes(_)),
+            has_requests: !matches!(
+                kind,
+                Kind::Bulk { .. } | Kind::External { .. } | Kind::Writes(_) | Kind::Media
+            ),
             zeros: vec![0; CHUNK],
             buffer: vec![0; READ],
         }
@@ -71,7 +74,7 @@ impl Apps {
         if self.acts_at.take_if(|at| *at <= now).is_none() {
             return false;
         }
-        if let Some(action) = self.app.write(now, End::Server) {
+        if let Some(action) = self.app.write(now, End::Server, Feedback::default()) {
             self.act(now, End::Server, action, r);
         } else if let Some(bytes) = self.app.request() {
             self.sides[End::Client].left += bytes;
