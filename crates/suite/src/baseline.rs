@@ -92,6 +92,14 @@ pub fn worse(now: &Report, before: &Report) -> Result<Compared, String> {
             return Err(format!("{key}: found {b:?}, expected {a:?} as in this run"));
         }
     }
+    // Reports of before there were hashes have none.
+    if !before.suite_sha256.is_empty() && now.suite_sha256 != before.suite_sha256 {
+        let (found, expected) = (&before.suite_sha256, &now.suite_sha256);
+        return Err(format!(
+            "{}: found the suite with SHA-256 {found}, expected {expected} as in this run",
+            now.suite
+        ));
+    }
     if let Some(missing) = now.startups.iter().find(|s| !before.startups.contains(s)) {
         return Err(format!("startups: found {}, expected {missing} among them", before.startups.join(", ")));
     }

@@ -6,11 +6,13 @@
 //! - [`judge`]: the verdict of a criterion from runs
 //! - [`run`]: runs a suite and collects the verdicts
 //! - [`baseline`]: what became worse since an earlier report
+//! - [`entrant`]: the hash of what was judged
 //! - [`report`]: the page, the Markdown table and the JSON
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod baseline;
+pub mod entrant;
 pub mod judge;
 pub mod measure;
 pub mod report;

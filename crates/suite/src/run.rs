@@ -12,6 +12,7 @@ use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
 use slowstart_study::stats::median;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The version of the report's JSON.
@@ -138,6 +139,10 @@ pub struct Report {
     pub seed: u64,
     /// The startups, in the order that was asked for, or the stack.
     pub startups: Vec<String>,
+    /// The SHA-256 of what ran under a name of `startups`: the file of a library or a kernel, the folder of a root, or what
+    /// the caller names. What is part of the program has none, but `commit`.
+    #[serde(default)]
+    pub entrants: BTreeMap<String, String>,
     /// Scenarios that the engine cannot run.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
@@ -175,6 +180,7 @@ impl Report {
             avoidance: settings.avoidance.clone(),
             seed: settings.seed,
             startups: settings.startups.clone(),
+            entrants: BTreeMap::new(),
             left_out: Vec::new(),
             notes: Vec::new(),
             entries: Vec::new(),

@@ -1,12 +1,13 @@
 //! What a suite file says: scenarios, each with a study and criteria.
 
+use crate::entrant::hex;
 use hmac_sha256::Hash as Sha256;
 use serde::Deserialize;
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::measures::Measure;
 use slowstart_study::scenario::StudyText;
 use slowstart_study::simulator::Simulator;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use thiserror::Error;
 
@@ -48,8 +49,8 @@ pub fn title(section: &str) -> &'static str {
 }
 
 /// Returns the SHA-256 of these bytes, in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::hash(bytes).iter().fold(String::new(), |text, b| format!("{text}{b:02x}"))
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::hash(bytes))
 }
 
 /// What is wrong with a suite.
@@ -83,6 +84,9 @@ pub enum SuiteError {
 struct SuiteText {
     name: String,
     runs: u32,
+    /// Each number of a study has a source.
+    #[serde(default)]
+    sourced: bool,
     scenario: Vec<ScenarioText>,
     #[serde(default)]
     gap: Vec<Gap>,
@@ -98,6 +102,32 @@ struct ScenarioText {
     not_tested: String,
     study: StudyText,
     criteria: Vec<String>,
+    #[serde(default)]
+    numbers: BTreeMap<String, String>,
+}
+
+/// The keys of a study that say what is measured: those of its path, where that is written out, and its own.
+fn keys(study: &StudyText) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    if study.path.contains('=') {
+        // What is quoted belongs to the value before it.
+        let unquoted: String = study.path.split('"').step_by(2).collect();
+        all.extend(unquoted.split_whitespace().filter_map(|w| Some(w.split_once('=')?.0.to_string())));
+    } else {
+        all.insert("path".to_string());
+    }
+    let own = [
+        ("size", study.size.is_some()),
+        ("duration", study.duration.is_some()),
+        ("app", study.app.is_some()),
+        ("against", !study.against.is_empty()),
+        ("avoidance", study.avoidance.is_some()),
+        ("profile", study.profile.is_some()),
+        ("remember", study.remember.is_some()),
+    ];
+    all.extend(own.into_iter().filter(|(_, given)| *given).map(|(key, _)| key.to_string()));
+    all.extend(study.set.keys().map(|key| format!("set.{key}")));
+    all
 }
 
 /// What RFC 9743 asks and a suite does not show.
@@ -140,6 +170,8 @@ pub struct Scenario {
     pub study: StudyText,
     /// The criteria that the results of its study must meet.
     pub criteria: Vec<Criterion>,
+    /// The sources of the numbers of its study, by its keys; empty where the suite need not state them.
+    pub numbers: BTreeMap<String, String>,
 }
 
 /// A criterion: `MEASURE <= [FACTOR REFERENCE +] NUMBER`, or `>=`.
@@ -275,6 +307,12 @@ impl Suite {
             if criteria.is_empty() {
                 return Err(value(format!("{}: criteria", s.name), "", "at least one criterion"));
             }
+            let (found, expected) = (s.numbers.keys().cloned().collect::<BTreeSet<_>>(), keys(&s.study));
+            if found != expected && (text.sourced || !found.is_empty()) {
+                let list = |of: &BTreeSet<String>| of.iter().cloned().collect::<Vec<_>>().join(", ");
+                let expected = format!("the source of each of {}", list(&expected));
+                return Err(value(format!("{}: numbers", s.name), &list(&found), &expected));
+            }
             let mut study = s.study;
             study.runs = study.runs.or(Some(text.runs));
             let scenario = Scenario {
@@ -285,6 +323,7 @@ impl Suite {
                 not_tested: s.not_tested,
                 study,
                 criteria,
+                numbers: s.numbers,
             };
             Simulator
                 .study(&scenario.text(&[], "cubic", 1, None), None)
@@ -295,14 +334,29 @@ impl Suite {
     }
 }
 
+/// Returns the suite of one scenario of this suite, under another name.
+///
+/// # Errors
+/// If it is no TOML, or has no such scenario.
+pub fn alone(text: &str, scenario: &str, name: &str) -> Result<String, SuiteError> {
+    let toml = |e: &dyn fmt::Display| SuiteError::Toml(e.to_string());
+    let mut table: toml::Table = toml::from_str(text).map_err(|e| toml(&e))?;
+    let all = table.get_mut("scenario").and_then(toml::Value::as_array_mut);
+    let all = all.ok_or_else(|| toml(&"no scenario"))?;
+    all.retain(|s| s.get("name").and_then(toml::Value::as_str) == Some(scenario));
+    let one = all.first_mut().and_then(toml::Value::as_table_mut).ok_or_else(|| toml(&"no such scenario"))?;
+    one.insert("name".into(), name.into());
+    toml::to_string(&table).map_err(|e| toml(&e))
+}
+
 impl Scenario {
-    /// Returns its study of the references and then these startups, each with this avoidance. `runs` replaces
-    /// the number of runs that the suite states.
+    /// Returns its study of the references and then these startups, each with this avoidance unless the scenario
+    /// has one. `runs` replaces the number of runs that the suite states.
     pub fn text(&self, startups: &[String], avoidance: &str, seed: u64, runs: Option<u32>) -> StudyText {
         let references = Reference::ALL.map(|r| r.name().to_string());
         StudyText {
             startups: references.into_iter().chain(startups.iter().cloned()).collect(),
-            avoidance: Some(avoidance.to_string()),
+            avoidance: self.study.avoidance.clone().or_else(|| Some(avoidance.to_string())),
             seed: Some(seed),
             runs: runs.or(self.study.runs),
             ..self.study.clone()
@@ -365,5 +419,25 @@ mod tests {
         assert!(why(&good.replace("geo", "gee")).contains("a: "));
         assert!(why(&good.replace("runs=6", "runs=0")).contains("runs: found \"0\""));
         assert!(why("name=1").contains("suite:"));
+    }
+
+    #[test]
+    fn a_sourced_suite_has_a_source_for_each_number() {
+        let sourced = |numbers: &str| {
+            let study = "{path='rate=5Mbit rtt=40ms queue=\"codel target=5ms\"',size='1MB',set={iw='4'}}";
+            Suite::read(&format!(
+                "name='x'\nruns=6\nsourced=true\n[[scenario]]\nname='a'\nsection='6.1'\nquestion='q'\nsource='s'\nnot_tested='n'\nstudy={study}\ncriteria=['timeouts <= 0']\nnumbers={{{numbers}}}\n"
+            ))
+        };
+        let all = "rate='r',rtt='r',queue='r',size='r','set.iw'='r'";
+        assert_eq!(sourced(all).expect("a suite").scenarios[0].numbers.len(), 5);
+        for (bad, found) in [
+            (all.replace("rtt='r',", ""), "queue, rate, set.iw, size"),
+            (format!("{all},loss='r'"), "loss, queue"),
+        ] {
+            let why = sourced(&bad).expect_err("refused").to_string();
+            assert!(why.contains(&format!("a: numbers: found \"{found}")), "{why}");
+            assert!(why.contains("the source of each of queue, rate, rtt, set.iw, size"), "{why}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The report of a few scenarios: it repeats, and a baseline shows what became worse.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads what the repository has")]
+
 use slowstart_study::engines::{Capture, Engine, EngineError, Lack, Part, Refusal, Watched};
 use slowstart_study::measured::INVALID;
 use slowstart_study::measures::Measure;
@@ -439,4 +441,22 @@ fn a_stack_that_refuses_a_scenario_leaves_it_out() {
     assert!(r.entries.iter().all(|e| e.scenario == "short-1MB"));
     let left: Vec<(&str, &str)> = r.left_out.iter().map(|l| (&*l.scenario, &*l.why)).collect();
     assert_eq!(left, [("overshoot-shallow", "unsupported"), ("random-loss", "unsupported")]);
+}
+
+/// The other suites of the repository are read, and one of them states the source of each number.
+#[test]
+fn the_other_suites_are_suites() {
+    let of = |name: &str| {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+        let suite = Suite::read(&std::fs::read_to_string(file).expect("a file")).expect("a suite");
+        assert_eq!(format!("{}.toml", suite.name), name);
+        suite
+    };
+    let (sources, aqm) = (of("sources-1.toml"), of("aqm-1.toml"));
+    assert!(sources.scenarios.iter().all(|s| !s.numbers.is_empty()));
+    assert!(aqm.scenarios.iter().all(|s| s.source.starts_with("RFC 7928 section")));
+    // The avoidance of a scenario replaces that of the caller.
+    let paced = sources.scenarios.iter().find(|s| s.name == "pacing-on-beta-05-queue-1").expect("a scenario");
+    let text = paced.text(&["search".into()], "reno", 1, None);
+    assert_eq!(text.avoidance.as_deref(), Some("cubic:startup_beta=0.5"));
 }

@@ -1,5 +1,7 @@
 //! `slowstart suite`: whether startups meet the criteria of RFC 9743.
 
+mod audit;
+mod board;
 mod draft;
 #[cfg(feature = "kernel")]
 mod folder;
@@ -21,10 +23,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use slowstart_study::scenario::StudyText;
 use slowstart_study::words;
+use slowstart_suite::entrant::sha256_of;
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::{Entry, Settings};
-use slowstart_suite::scenario::Scenario;
+use slowstart_suite::scenario::{STARTUP_1, Scenario};
 use slowstart_suite::{Report, Suite, baseline, report};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -47,6 +51,8 @@ enum What {
     List(List),
     Run(Box<Run>),
     Report(draft::ReportArgs),
+    Board(board::Board),
+    Audit(audit::Audit),
 }
 
 /// List the scenarios of a suite: sections of RFC 9743, questions and criteria
@@ -105,7 +111,7 @@ struct Run {
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A suite file in place of the built-in suite
+    /// A suite file in place of the built-in suite; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the report as KTAP, as the kernel's own tests do, in place of Markdown: a test for each criterion; what the
@@ -123,11 +129,20 @@ struct Run {
     against_baseline: Option<PathBuf>,
 }
 
+/// The text of a suite: of a file, of standard input, or of the built-in suite.
+fn suite_text(file: Option<&PathBuf>) -> Result<String> {
+    let Some(file) = file else { return Ok(STARTUP_1.to_string()) };
+    let most = slowstart_files::MOST_TEXT;
+    if file.as_os_str() == "-" {
+        let text = slowstart_files::read_from(io::stdin(), most).context("standard input")?;
+        return String::from_utf8(text).context("standard input");
+    }
+    slowstart_files::read_text(file, most).with_context(|| file.display().to_string())
+}
+
 fn suite(file: Option<&PathBuf>) -> Result<Suite> {
-    let Some(file) = file else { return Ok(Suite::built_in()) };
-    let text = slowstart_files::read_text(file, slowstart_files::MOST_TEXT)
-        .with_context(|| file.display().to_string())?;
-    Suite::read(&text).with_context(|| file.display().to_string())
+    let text = suite_text(file)?;
+    Suite::read(&text).with_context(|| file.map_or(String::new(), |f| f.display().to_string()))
 }
 
 /// A report as JSON, which an earlier run wrote, and its text.
@@ -146,6 +161,8 @@ impl SuiteArgs {
             What::List(l) => l.main().map(|()| true),
             What::Run(r) => r.main(),
             What::Report(r) => r.main().map(|()| true),
+            What::Board(b) => b.main().map(|()| true),
+            What::Audit(a) => a.main(),
         }
     }
 }
@@ -153,7 +170,8 @@ impl SuiteArgs {
 impl List {
     fn main(&self) -> Result<()> {
         let suite = suite(self.file.as_ref())?;
-        let mut text = format!("{}, {} scenarios\n", suite.name, suite.scenarios.len());
+        let mut text =
+            format!("{}, {} scenarios, SHA-256 {}\n", suite.name, suite.scenarios.len(), suite.sha256);
         for s in &suite.scenarios {
             let _ = writeln!(
                 text,
@@ -164,6 +182,9 @@ impl List {
                 let _ = writeln!(text, "  {c}");
             }
             let _ = writeln!(text, "  not tested: {}", s.not_tested);
+            for (key, source) in &s.numbers {
+                let _ = writeln!(text, "  {key}: {source}");
+            }
         }
         text.lines().try_for_each(|line| print(&wrap(line, if line.starts_with(' ') { 4 } else { 0 })))
     }
@@ -193,6 +214,23 @@ impl Run {
         bar.finish_and_clear();
         interrupt.stopped();
         Ok((report?, interrupt.signal()))
+    }
+
+    /// The hashes of the files that are judged: of libraries, and of a kernel or whatever else the caller names.
+    fn entrants(&self, startups: &[String]) -> Result<BTreeMap<String, String>> {
+        let kernel = self.engine.name().and_then(|e| e.strip_prefix("linux:"));
+        let whole = kernel.map(Path::new).or_else(|| self.stack.entrant());
+        let mut all = BTreeMap::new();
+        for startup in startups {
+            // A library may be followed by settings of the stack.
+            let library =
+                startup.strip_prefix("plugin:").map(|file| file.split_once('@').map_or(file, |(f, _)| f));
+            if let Some(file) = library.map(Path::new).or(whole) {
+                let hash = sha256_of(file).with_context(|| file.display().to_string())?;
+                all.insert(startup.clone(), hash);
+            }
+        }
+        Ok(all)
     }
 
     /// The words of the command, without those that say where results go and how they are shown.
@@ -239,6 +277,7 @@ impl Run {
             None => self.judged(&suite)?,
         };
         report.command = self.command();
+        report.entrants = self.entrants(&report.startups)?;
         if self.ktap {
             print(report::ktap(&report).trim_end())?;
         } else if io::stdout().is_terminal() {

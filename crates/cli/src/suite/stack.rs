@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
 #[cfg(not(feature = "kernel"))]
 use slowstart_suite::{Report, Suite};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A stack by its commands, or by an image that has both.
 #[derive(Args, Clone, Default)]
@@ -37,6 +37,9 @@ pub(super) struct StackArgs {
     /// Its congestion control, for the report [default: what its qlog states]
     #[arg(long, value_name = "NAME", requires = "whole")]
     congestion_control: Option<String>,
+    /// The file or folder of the stack whose SHA-256 the report states [default: the folder of --interop]
+    #[arg(long, value_name = "FILE", requires = "whole")]
+    entrant: Option<PathBuf>,
     /// Fetch once before each run, at the server's own address and not over the path: so that a server that compiles or
     /// fills caches at first is judged warm
     #[arg(long, requires = "whole")]
@@ -67,6 +70,7 @@ impl StackArgs {
     /// The options that have a value, with it, as they were given.
     pub(super) fn options(&self) -> Vec<(&'static str, String)> {
         let qlog = self.qlog.as_ref().map(|dir| dir.display().to_string());
+        let entrant = self.entrant.as_ref().map(|file| file.display().to_string());
         let testcase = self.interop.is_some().then(|| self.testcase.clone());
         let all = [
             ("--serve", &self.serve),
@@ -76,9 +80,16 @@ impl StackArgs {
             ("--name", &self.name),
             ("--stack-version", &self.stack_version),
             ("--congestion-control", &self.congestion_control),
+            ("--entrant", &entrant),
             ("--qlog", &qlog),
         ];
         all.into_iter().filter_map(|(option, value)| Some((option, value.clone()?))).collect()
+    }
+
+    /// What is judged, for its hash; the identifier of an image is its version.
+    pub(super) fn entrant(&self) -> Option<&Path> {
+        let root = self.interop.as_deref().map(Path::new).filter(|root| root.is_dir());
+        self.entrant.as_deref().or(root)
     }
 
     /// True if each run is to follow a fetch outside the path.

@@ -72,7 +72,7 @@ const OTHERS: [&str; 22] = [
     "python3 ",
     "ss ",
     "bpftrace ",
-    "sed ",
+    "sh contrib/",
 ];
 
 /// A command without the variables that are set before it.

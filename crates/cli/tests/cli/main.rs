@@ -10,6 +10,7 @@ mod conform;
 mod advise;
 #[cfg(unix)]
 mod attacks;
+mod board;
 mod book;
 #[cfg(feature = "sweep")]
 mod cluster;

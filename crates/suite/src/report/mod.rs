@@ -1,5 +1,6 @@
 //! The page, the Markdown table, the KTAP and the JSON of a report.
 
+pub mod board;
 mod chart;
 mod draft;
 mod html;
@@ -161,6 +162,7 @@ mod tests {
             avoidance: "cubic".into(),
             seed: 1,
             startups: vec!["search".into()],
+            entrants: std::collections::BTreeMap::new(),
             left_out: Vec::new(),
             notes: Vec::new(),
             entries,

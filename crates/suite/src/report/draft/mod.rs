@@ -167,6 +167,8 @@ fn what_was_run(p: &mut Page, report: &Report, stored: &str) {
     let population = format!("{} (SHA-256 of its file: {})", report.suite, report.suite_sha256);
     let result = format!("SHA-256 {}", sha256(stored.as_bytes()));
     let startups = report.startups.join("; ");
+    let hashes: Vec<String> = report.entrants.iter().map(|(name, hash)| format!("{name}: {hash}")).collect();
+    let hashes = hashes.join("; ");
     let version = report.stack_version.clone().unwrap_or_else(absent);
     let control = report.congestion_control.clone().unwrap_or_else(absent);
     let mut terms = vec![("Program", &*program), ("Suite", &*population)];
@@ -182,6 +184,9 @@ fn what_was_run(p: &mut Page, report: &Report, stored: &str) {
     terms.extend([("Engine", &*report.engine)]);
     if !report.stack.is_empty() && report.stack != report.engine {
         terms.push(("Stack that the engine ran", &*report.stack));
+    }
+    if !report.entrants.is_empty() {
+        terms.push(("SHA-256 of what ran", &*hashes));
     }
     terms.extend([("Clock", clock), ("Seed", &*seed), ("Result", &*result)]);
     p.terms(terms);
