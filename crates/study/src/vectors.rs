@@ -7,17 +7,20 @@
 //!
 //! [`write()`] makes JSON lines, which `docs/reference/vectors.md` describes field by field.
 
+mod calls;
 mod case;
 mod line;
+mod own;
 mod play;
 mod random_cases;
 
+use calls::Calls;
 use case::{CASES, Case};
 use play::Play;
 use random_cases::{Drawn, SEEDS};
-use serde_json::json;
+use serde_json::{Value, json};
 use slowstart::control::Controller;
-use slowstart::registry::Algorithm;
+use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::Bytes;
 use std::io::{self, Write};
 
@@ -36,34 +39,52 @@ pub fn write(startups: &[(String, Algorithm)], out: &mut dyn Write) -> io::Resul
         for seed in SEEDS {
             write_case(name, algorithm, &Drawn::new(*seed).case(), out)?;
         }
+        for seed in own::seeds(name) {
+            write_calls(name, algorithm, &Calls::new(*seed), out)?;
+        }
     }
     Ok(())
 }
 
-fn write_case(name: &str, algorithm: &Algorithm, case: &Case, out: &mut dyn Write) -> io::Result<()> {
-    let iw = case.mss * case.iw;
-    let known = slowstart::avoidance::REGISTRY.iter().find(|e| e.name == case.avoidance);
-    let avoidance = (known.expect("the table of cases names avoidances that exist").make)();
-    let control = algorithm.controller(&avoidance, Bytes(iw), 1);
+/// Writes the head of a case. Returns its controller.
+fn begin(
+    name: &str,
+    algorithm: &Algorithm,
+    (case, avoidance, mss, iw): (&str, &str, u64, u64),
+    out: &mut dyn Write,
+) -> io::Result<AnyController> {
+    let iw = mss * iw;
+    let known = slowstart::avoidance::REGISTRY.iter().find(|e| e.name == avoidance);
+    let rules = (known.expect("the table of cases names avoidances that exist").make)();
+    let control = algorithm.controller(&rules, Bytes(iw), 1);
     let head = json!({
-        "case": case.name, "startup": name, "avoidance": case.avoidance, "mss": case.mss, "iw": iw,
+        "case": case, "startup": name, "avoidance": avoidance, "mss": mss, "iw": iw,
         "requested_rate_bps": control.requested_rate().map(|r| r.0),
     });
     writeln!(out, "{head}")?;
+    Ok(control)
+}
+
+fn end(lines: Vec<Value>, out: &mut dyn Write) -> io::Result<()> {
+    lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn write_case(name: &str, algorithm: &Algorithm, case: &Case, out: &mut dyn Write) -> io::Result<()> {
+    let control = begin(name, algorithm, (case.name, case.avoidance, case.mss, case.iw), out)?;
     // No avoidance follows a complete controller: its rules go on after slow start.
     let whole = algorithm.is_standalone();
     let case = Case { acks: if whole { case.acks * 3 } else { case.acks }, ..*case };
-    let tail = if whole { u32::MAX } else { TAIL };
-    for line in Play::new(&case, control, tail).run() {
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
+    end(Play::new(&case, control, if whole { u32::MAX } else { TAIL }).run(), out)
+}
+
+fn write_calls(name: &str, algorithm: &Algorithm, calls: &Calls, out: &mut dyn Write) -> io::Result<()> {
+    let control = begin(name, algorithm, (&calls.name, calls.avoidance, calls.mss, calls.iw), out)?;
+    end(calls.play(control, if algorithm.is_standalone() { 3 } else { 1 }), out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
     use slowstart::registry;
     use std::collections::BTreeSet;
 
@@ -108,7 +129,7 @@ mod tests {
         for name in names {
             let lines = lines(name);
             let heads = lines.iter().filter(|l| l.get("case").is_some()).count();
-            assert_eq!(heads, CASES.len() + SEEDS.len());
+            assert_eq!(heads, CASES.len() + SEEDS.len() + own::seeds(name).len());
             all.append(&mut shown(&lines));
         }
         let events = "established sent ack congestion recovered timer idle";

@@ -7,12 +7,14 @@
 //!
 //! Copies the core, plants every mutant of its startups into the copy behind a switch, drops those that do not
 //! compile, and plays the vectors against each, as one would against a port. Prints the table of
-//! `docs/evidence/vectors.md`, and the survivors.
+//! `docs/evidence/vectors.md`, and the survivors that `equal.txt` does not explain.
 
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
+mod equal;
 mod mutate;
 
+use equal::Equal;
 use mutate::{Mutant, Planted};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,18 +27,21 @@ use std::process::Command;
 /// What plays the vectors against a mutant; compiled against the copy.
 const CHECK: &str = include_str!("../check/src/main.rs");
 
-/// The switch: which mutant is on, and how often one was asked for, so that a loop that a mutant made endless
-/// ends.
+/// The switch: which mutant is on, and how often any was asked for, so that a loop that a mutant made endless
+/// ends. While none is on it notes which are reached, so that only these need to be played.
 const SWITCH: &str = "
 #[doc(hidden)]
 pub mod mutant {
-    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
     pub static ON: AtomicU32 = AtomicU32::new(0);
     pub static ASKED: AtomicU64 = AtomicU64::new(0);
+    pub static REACHED: [AtomicBool; 1 << 14] = [const { AtomicBool::new(false) }; 1 << 14];
     pub fn is(n: u32) -> bool {
-        if ON.load(Relaxed) != n { return false; }
-        assert!(ASKED.fetch_add(1, Relaxed) < 30_000_000, \"it does not end\");
-        true
+        if ON.load(Relaxed) == 0 { REACHED[n as usize].store(true, Relaxed); return false; }
+        let asked = ASKED.load(Relaxed) + 1;
+        ASKED.store(asked, Relaxed);
+        assert!(asked < 10_000_000, \"it does not end\");
+        ON.load(Relaxed) == n
     }
 }
 ";
@@ -66,7 +71,12 @@ fn main() -> Outcome<()> {
         dropped.extend(bad);
     };
     let survivors = survivors(out, Path::new(vectors), &planted)?;
-    print!("{}", report(&planted, &survivors));
+    let equal = Equal::read(equal::EQUAL)?;
+    if let Some(entry) = equal.stale(&planted).first() {
+        return Err(format!("no such mutant: {entry}").into());
+    }
+    let explained = equal.explained(&planted, &survivors)?;
+    print!("{}", report(&planted, &survivors, &explained));
     Ok(())
 }
 
@@ -185,24 +195,29 @@ fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeMa
     Ok(alive.filter_map(|(id, by)| Some((id.parse().ok()?, by == "-"))).collect())
 }
 
-fn report(planted: &[Planted], survivors: &BTreeMap<u32, bool>) -> String {
+/// A row for each file: mutants, found, not found but equal to the original, and the shares found of all and of
+/// those that are not known to be equal.
+fn report(planted: &[Planted], survivors: &BTreeMap<u32, bool>, explained: &BTreeSet<u32>) -> String {
     let mut files: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     for p in planted {
-        let [all, alive, unreached] = files.entry(&p.mutant.file).or_default();
+        let [all, alive, equal] = files.entry(&p.mutant.file).or_default();
         *all += 1;
         *alive += u32::from(survivors.contains_key(&p.id));
-        *unreached += u32::from(survivors.get(&p.id) == Some(&false));
+        *equal += u32::from(explained.contains(&p.id));
     }
     let total = files.values().fold([0; 3], |t, f| [t[0] + f[0], t[1] + f[1], t[2] + f[2]]);
-    let mut text =
-        String::from("| rules | mutants | found | not reached | share found |\n|---|--:|--:|--:|--:|\n");
+    let mut text = String::from(
+        "| rules | mutants | found | equal | found of all | of those not equal |\n|---|--:|--:|--:|--:|--:|\n",
+    );
     let rows = files.iter().map(|(file, n)| (format!("`{}`", file.trim_start_matches("src/")), *n));
-    for (name, [all, alive, unreached]) in rows.chain([("all".to_string(), total)]) {
-        let share = f64::from(all - alive) * 100.0 / f64::from(all);
-        let _ = writeln!(text, "| {name} | {all} | {} | {unreached} | {share:.1} % |", all - alive);
+    for (name, [all, alive, equal]) in rows.chain([("all".to_string(), total)]) {
+        let found = all - alive;
+        let share = |of: u32| f64::from(found) * 100.0 / f64::from(of);
+        let (whole, rest) = (share(all), share(all - equal));
+        let _ = writeln!(text, "| {name} | {all} | {found} | {equal} | {whole:.1} % | {rest:.1} % |");
     }
-    text.push_str("\n## Survivors\n\n");
-    for p in planted {
+    text.push_str("\n## Survivors that may differ\n\n");
+    for p in planted.iter().filter(|p| !explained.contains(&p.id)) {
         let Some(reached) = survivors.get(&p.id) else { continue };
         let m = &p.mutant;
         let file = m.file.trim_start_matches("src/");
@@ -210,4 +225,36 @@ fn report(planted: &[Planted], survivors: &BTreeMap<u32, bool>) -> String {
         let _ = writeln!(text, "- `{file}:{}` `{}` -> `{}`{note}", m.line, m.from, m.to);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change of the core makes an explanation stale: whoever changes a line explains its survivors anew.
+    #[test]
+    fn every_explained_mutant_exists() {
+        let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/slowstart");
+        let mut planted = Vec::new();
+        for file in sources(&core).expect("the core is there") {
+            let text = fs::read_to_string(core.join(&file)).expect("it was listed");
+            let name = file.to_string_lossy().into_owned();
+            planted.extend(mutate::plant(&name, &text, 1, &BTreeSet::new()).expect("Rust").1);
+        }
+        let equal = Equal::read(equal::EQUAL).expect("the table is well formed");
+        assert_eq!(equal.stale(&planted), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_explained_mutant_that_is_found_is_an_error() {
+        let text = "fn f(a: u32) -> bool {\n    a > 3\n}\n";
+        let (_, planted) = mutate::plant("src/f.rs", text, 1, &BTreeSet::new()).expect("Rust");
+        let equal = Equal::read("= it is never three\nf.rs\ta > 3\ta > 3\t(a) >= (3)\n").expect("a table");
+        let id = planted.iter().find(|p| p.mutant.to == "(a) >= (3)").expect("it is planted").id;
+        let alive = BTreeMap::from([(id, true)]);
+        assert_eq!(equal.explained(&planted, &alive).expect("it survives"), BTreeSet::from([id]));
+        assert!(equal.explained(&planted, &BTreeMap::new()).is_err());
+        assert_eq!(equal.stale(&[]).len(), 1);
+        assert!(Equal::read("f.rs\ta > 3\ta > 3\t(a) >= (3)\n").is_err(), "no reason");
+    }
 }

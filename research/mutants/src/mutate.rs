@@ -11,6 +11,8 @@ use syn::{BinOp, Expr, Lit, Member, Stmt, UnOp};
 pub(crate) struct Mutant {
     pub(crate) file: String,
     pub(crate) line: usize,
+    /// The text of that line.
+    pub(crate) source: String,
     /// Where the expression begins and ends, in bytes.
     range: (usize, usize),
     pub(crate) from: String,
@@ -55,6 +57,7 @@ impl Finder<'_> {
         let mutant = Mutant {
             file: self.file.into(),
             line,
+            source: self.text.lines().nth(line - 1).unwrap_or_default().trim().into(),
             range: (range.start, range.end),
             from,
             to: to.replace('\n', " "),

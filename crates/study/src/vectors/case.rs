@@ -10,6 +10,8 @@ pub(super) struct Case<'a> {
     pub(super) avoidance: &'static str,
     /// The rate of the bottleneck; `None` if packets take no time there.
     pub(super) rate: Option<Rate>,
+    /// From these times on it has other rates.
+    pub(super) rates: &'a [(Span, Rate)],
     /// The round-trip time without queue.
     pub(super) rtt: Span,
     /// Full-sized packets, in bytes, and the initial window in such packets.
@@ -92,6 +94,7 @@ const PLAIN: Case<'static> = Case {
     name: "deep-queue",
     avoidance: "reno",
     rate: Some(mbit(10)),
+    rates: &[],
     rtt: ms(50),
     mss: 1000,
     iw: 10,

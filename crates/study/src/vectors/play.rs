@@ -303,7 +303,9 @@ impl<'a> Play<'a> {
             at = self.nic_free;
         }
         let mut waiting = 0;
-        if let Some(rate) = c.rate {
+        let since = self.f.now.since(Instant::ZERO);
+        let other = c.rates.iter().rev().find(|(from, _)| since >= *from).map(|r| r.1);
+        if let Some(rate) = other.or(c.rate) {
             let begins = self.free.max(at);
             waiting = rate.over(begins.since(at)).units(Bytes(c.mss));
             at = begins + rate.time_for(size);
@@ -313,7 +315,6 @@ impl<'a> Play<'a> {
             return (None, marked);
         }
         self.free = at;
-        let since = self.f.now.since(Instant::ZERO);
         let delay = c.delays.iter().rev().find(|(from, _)| since >= *from).map_or(Span::ZERO, |d| d.1);
         let late = c.late.filter(|(n, _)| self.order.is_multiple_of(*n)).map_or(Span::ZERO, |l| l.1);
         (Some(at + c.rtt + delay + late), marked)
@@ -373,13 +374,13 @@ impl<'a> Play<'a> {
         if self.episode.is_some_and(|end| order > end) {
             self.recovered(false);
         }
-        let lost = self.find_lost();
+        let (lost, ranges) = self.find_lost();
         self.advance(self.f.now);
         if lost > Bytes::ZERO {
-            self.congestion(Signal::Loss, lost);
+            self.congestion(Signal::Loss, lost, ranges);
             self.undo = self.undo.or(self.case.spurious.then_some(self.acks + 5));
         } else if marks > Bytes::ZERO && self.episode.is_none() {
-            self.congestion(Signal::Ecn, Bytes::ZERO);
+            self.congestion(Signal::Ecn, Bytes::ZERO, 0);
         }
         let mut ack = Ack::new(p.sent, delivered, prior);
         (ack.newly_lost, ack.rtt, ack.limit) = (lost, rtt, p.limit);
@@ -408,31 +409,34 @@ impl<'a> Play<'a> {
         self.upto > before
     }
 
-    /// Packets are lost when three that were sent later have arrived (RFC 9002 §6.1.1). Returns their bytes.
-    fn find_lost(&mut self) -> Bytes {
+    /// Packets are lost when three that were sent later have arrived (RFC 9002 §6.1.1). Returns their bytes, and
+    /// how many ranges of packets sent one after another they are.
+    fn find_lost(&mut self) -> (Bytes, u32) {
         let newest = self.newest.0;
-        let mut bytes = Bytes::ZERO;
+        let (mut bytes, mut ranges, mut last) = (Bytes::ZERO, 0, None);
         while let Some(first) = self.flight.first_entry().filter(|e| e.key() + 3 <= newest) {
             let (n, p) = (*first.key(), first.remove());
             self.arrivals.remove(&(p.arrival.unwrap_or(Instant::NEVER), n));
             bytes += p.sent.bytes;
+            ranges += u32::from(last.is_none_or(|l| n > l + 1));
+            last = Some(n);
             if self.case.tcp {
                 self.again.push_back((p.sent.mark, p.sent.bytes));
             }
         }
         self.f.inflight -= bytes;
         self.f.lost += bytes;
-        bytes
+        (bytes, ranges)
     }
 
-    fn congestion(&mut self, signal: Signal, lost: Bytes) {
+    fn congestion(&mut self, signal: Signal, lost: Bytes, ranges: u32) {
         let first = self.episode.is_none();
         if first {
             self.retransmitted = Bytes::ZERO;
         }
         self.episode.get_or_insert(self.order);
         self.f.in_recovery = signal != Signal::Timeout;
-        let c = Congestion::new(signal, first, self.newest.1).losing(lost, u32::from(lost.0 > 0));
+        let c = Congestion::new(signal, first, self.newest.1).losing(lost, ranges);
         let change = self.control.on_congestion(&self.f, &c);
         self.note("congestion", "congestion", line::congestion(&c), change);
     }
@@ -461,7 +465,7 @@ impl<'a> Play<'a> {
             self.time_out();
         }
         if c.stall == Some(n) {
-            self.congestion(Signal::LocalStall, Bytes::ZERO);
+            self.congestion(Signal::LocalStall, Bytes::ZERO, 0);
         }
         if let Some((_, idle, restart)) = c.pause.filter(|p| p.0 == n) {
             self.pause(idle, restart);
@@ -480,7 +484,7 @@ impl<'a> Play<'a> {
         let at = self.f.now + Span::millis(300);
         (self.free, self.paced) = (at, at);
         self.advance(at);
-        self.congestion(Signal::Timeout, lost);
+        self.congestion(Signal::Timeout, lost, u32::from(lost.0 > 0));
     }
 
     /// All in flight is acknowledged, the application pauses, and begins again.

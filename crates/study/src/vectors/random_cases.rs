@@ -12,6 +12,8 @@ pub(super) const SEEDS: &[u64] = &[
 ];
 /// The first seed of hosts that know more.
 const KNOWING: u64 = 1001;
+/// The first seed of longer connections on which more happens.
+const EVENTFUL: u64 = 2001;
 
 /// A drawn case, and what its lists hold.
 pub(super) struct Drawn {
@@ -19,13 +21,19 @@ pub(super) struct Drawn {
     seed: u64,
     drops: Vec<u64>,
     delays: Vec<(Span, Span)>,
+    rates: Vec<(Span, Rate)>,
     little: Vec<(u32, u32, u64)>,
 }
 
 /// `SplitMix64` (Steele, Lea and Flood 2014).
-struct Draw(u64);
+#[derive(Clone)]
+pub(super) struct Draw(u64);
 
 impl Draw {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x5851_F42D_4C95_7F2D))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -35,25 +43,25 @@ impl Draw {
     }
 
     /// A number from `from` to `to`.
-    fn within(&mut self, from: u64, to: u64) -> u64 {
+    pub(super) fn within(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from + 1)
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.within(0, all.len() as u64 - 1) as usize]
     }
 
     /// True once in `n` times.
-    fn once_in(&mut self, n: u64) -> bool {
+    pub(super) fn once_in(&mut self, n: u64) -> bool {
         self.within(1, n) == 1
     }
 }
 
 impl Drawn {
     pub(super) fn new(seed: u64) -> Self {
-        let mut d = Draw(seed.wrapping_mul(0x5851_F42D_4C95_7F2D));
+        let mut d = Draw::new(seed);
         let drops = if d.once_in(3) { d.within(1, 6) } else { 0 };
-        let drops = (0..drops).map(|_| d.within(1, 150)).collect();
+        let mut drops: Vec<u64> = (0..drops).map(|_| d.within(1, 150)).collect();
         let (mut delays, mut at) = (Vec::new(), 0);
         if d.once_in(2) {
             for _ in 0..d.within(1, 5) {
@@ -67,11 +75,53 @@ impl Drawn {
             let from = d.within(0, 60) as u32;
             little.push((from, from + d.within(5, 80) as u32, d.within(1, 40)));
         }
-        Self { name: format!("drawn-{seed}"), seed, drops, delays, little }
+        let mut rates = Vec::new();
+        if seed >= EVENTFUL {
+            if d.once_in(2) {
+                let (from, step) = (d.within(3, 250), d.within(1, 12));
+                drops.extend((0..d.within(2, 30)).map(|n| from + n * step));
+            }
+            if d.once_in(3) {
+                let mut at = 0;
+                for _ in 0..d.within(1, 3) {
+                    at += d.within(50, 1500);
+                    rates.push((Span::millis(at), Rate(1_000_000 * d.of(&[1, 3, 10, 30, 100]))));
+                }
+            }
+        }
+        Self { name: format!("drawn-{seed}"), seed, drops, delays, rates, little }
     }
 
     pub(super) fn case(&self) -> Case<'_> {
-        if self.seed >= KNOWING { self.knowing() } else { self.any() }
+        match self.seed {
+            EVENTFUL.. => self.eventful(),
+            KNOWING.. => self.knowing(),
+            _ => self.any(),
+        }
+    }
+
+    /// A longer connection: bursts of losses, a bottleneck whose rate changes, and queues and marks in the
+    /// order of the path's capacity.
+    fn eventful(&self) -> Case<'_> {
+        let d = &mut Draw(self.seed ^ 0x5A5A);
+        let (mss, rate, rtt) =
+            (d.of(&[1000, 1200, 1448]), d.of(&[1, 2, 5, 10, 20, 50]), d.of(&[10, 20, 40, 80, 150, 300]));
+        let full = (rate * rtt * 125 / mss).max(4);
+        Case {
+            rate: Some(Rate(rate * 1_000_000)),
+            rates: &self.rates,
+            rtt: Span::millis(rtt),
+            mss,
+            iw: d.of(&[2, 10, 10, 20, 40]),
+            acks: d.within(100, 500) as u32,
+            queue: d.of(&[full / 4, full / 2, full, full * 3]).max(3),
+            marks: d.once_in(3).then(|| d.of(&[0, full / 16, full / 4, full])),
+            remembered: d.once_in(2).then(|| {
+                let window = d.of(&[full / 2, full, full, full * 3]);
+                (window, Span::micros(rtt * d.of(&[500, 900, 1000, 1100])), Rate(rate * 1_000_000))
+            }),
+            ..self.any()
+        }
     }
 
     /// A host that knows what is unsent, its interface, an earlier connection and a granted rate, as on the
@@ -116,6 +166,7 @@ impl Drawn {
             name: &self.name,
             avoidance: if d.once_in(8) { "cubic" } else { "reno" },
             rate: (rate > 0).then(|| mbit(rate)),
+            rates: &[],
             rtt,
             mss,
             iw: d.of(&[1, 2, 3, 4, 8, 10, 20, 32, 64]),

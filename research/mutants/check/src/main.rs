@@ -10,7 +10,8 @@ use slowstart::units::{Bytes, Instant, SendOrder, Rate, Span};
 use slowstart::view::{
     Ack, Congestion, Facts, Handshake, HostQueue, Limit, PathMemory, Recovery, Sent, Signal,
 };
-use std::collections::BTreeMap;
+use slowstart::mutant::REACHED;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -243,7 +244,12 @@ fn concerns(file: &str, startup: &str) -> bool {
     let name = startup.split(':').next().unwrap_or_default();
     let stem = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".rs");
     if file.contains("/bbr/") {
-        return name.starts_with("bbr");
+        return match stem {
+            "v1" => name == "bbr",
+            "v3" | "bounds" | "cycle" => ["bbr3", "bbr2-quiche"].contains(&name),
+            "quiche" => name == "bbr2-quiche",
+            _ => name.starts_with("bbr"),
+        };
     }
     match stem {
         "round" | "skip" => true,
@@ -282,25 +288,35 @@ fn main() {
         let case = cases.last_mut().expect("a case has begun");
         case.lines.push((facts(&known), event(&line), wanted(&line)));
     }
-    for case in &cases {
-        assert!(passes(case), "{} differs without a mutant", case.startup);
-    }
+    // For each case the mutants that it reaches.
+    let reach: Vec<BTreeSet<u32>> = cases
+        .iter()
+        .map(|case| {
+            REACHED.iter().for_each(|r| r.store(false, Relaxed));
+            assert!(passes(case), "{} differs without a mutant", case.startup);
+            (0..).zip(REACHED.iter()).filter(|(_, r)| r.load(Relaxed)).map(|(n, _)| n).collect()
+        })
+        .collect();
     let mutants = std::fs::read_to_string(&args[2]).expect("mutants");
-    let mut of_file: BTreeMap<String, Vec<&Case>> = BTreeMap::new();
+    let mut of_file: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for line in mutants.lines() {
         let (id, file) = line.split_once(' ').expect("a number and a file");
-        let which =
-            of_file.entry(file.into()).or_insert_with(|| cases.iter().filter(|c| concerns(file, &c.startup)).collect());
-        slowstart::mutant::ON.store(id.parse().expect("a number"), Relaxed);
+        let id: u32 = id.parse().expect("a number");
+        let which = of_file
+            .entry(file.into())
+            .or_insert_with(|| (0..cases.len()).filter(|i| concerns(file, &cases[*i].startup)).collect());
+        slowstart::mutant::ON.store(id, Relaxed);
         let (mut found, mut reached) = ("-", false);
         // The case that found the last one is likely to find the next.
         for i in 0..which.len() {
+            if !reach[which[i]].contains(&id) {
+                continue;
+            }
+            reached = true;
             slowstart::mutant::ASKED.store(0, Relaxed);
-            let passed = passes(which[i]);
-            reached |= slowstart::mutant::ASKED.load(Relaxed) > 0;
-            if !passed {
-                found = &which[i].name;
-                which.swap(0, i);
+            if !passes(&cases[which[i]]) {
+                found = &cases[which[i]].name;
+                which[..=i].rotate_right(1);
                 break;
             }
         }
