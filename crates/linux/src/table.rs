@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(c.constants(&s, &[]).unwrap(), [350_000, 3_500_000, 0, 0, 0, 3, u64::from(u32::MAX)]);
         let s = named("hystart++").expect("in the registry").algorithm;
         let c = Control::of("hystart++", &[]).expect("in the table");
-        assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0]);
+        assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0, 0]);
     }
 
     #[test]
