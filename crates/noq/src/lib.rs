@@ -4,6 +4,18 @@
 //! pacer follows the rate that a controller reports. It has no timer for a controller, so
 //! [`Host::on_timer`](slowstart_quic::host::Host::on_timer) runs with the next event unless the program calls it (see
 //! [`Factory::newest`]).
+//!
+//! Connections with SEARCH in place of the stack's own slow start:
+//!
+//! ```
+//! use slowstart_noq::Noq;
+//! use slowstart_quic::factory::Factory;
+//! use std::sync::Arc;
+//!
+//! let search = Factory::named("search").expect("a startup");
+//! let mut transport = noq_proto::TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(Noq::new(Arc::new(search))));
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -5,6 +5,18 @@
 //! windows a smoothed round trip whatever a controller asks, so
 //! [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false: a startup that paces a jump
 //! is standard slow start here.
+//!
+//! Connections with SEARCH in place of the stack's own slow start:
+//!
+//! ```
+//! use slowstart_quinn::Quinn;
+//! use slowstart_quic::factory::Factory;
+//! use std::sync::Arc;
+//!
+//! let search = Factory::named("search").expect("a startup");
+//! let mut transport = quinn_proto::TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(Quinn::new(Arc::new(search))));
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

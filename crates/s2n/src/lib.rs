@@ -5,6 +5,16 @@
 //! the departure time that the controller states. It tells neither packet numbers nor spurious losses, and of
 //! an ACK frame the newest packet, the sum of bytes, and how many marked packets the peer has counted since
 //! the one before. It has no timer for a controller. Its times are whole microseconds.
+//!
+//! ```
+//! use slowstart_quic::factory::Factory;
+//! use slowstart_s2n::S2n;
+//! use std::sync::Arc;
+//!
+//! let search = S2n::new(Arc::new(Factory::named("search").expect("a startup")));
+//! // s2n_quic::Server::builder().with_congestion_controller(search)
+//! # let _ = search;
+//! ```
 
 use s2n_quic_core::event::api::SocketAddress;
 use s2n_quic_core::event::builder::SlowStartExitCause;

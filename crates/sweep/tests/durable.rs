@@ -11,7 +11,7 @@ use slowstart_sweep::plan::Plan;
 use slowstart_sweep::run::{Shard, run};
 use slowstart_sweep::store::Store;
 
-/// Lines of the journals that satisfy this, and so many for each finished part.
+/// Counts the lines of the journals for which `is_one` holds; a finished part counts as `of_part` lines.
 fn on_disk(store: &Path, is_one: impl Fn(&str) -> bool, of_part: usize) -> usize {
     let list = |sub: &str| fs::read_dir(store.join(sub)).expect("a folder").flatten().map(|e| e.path());
     let parts: Vec<_> = list("parts").map(|p| p.file_stem().map(ToOwned::to_owned)).collect();

@@ -168,7 +168,7 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     let mut kills = 0;
     for n in 0..200_u64 {
         let mut child = start();
-        // After so many more files are recorded, however fast the machine is, and a moment.
+        // Killed a moment after a few more files are recorded: by progress, so that it does not depend on the machine.
         let before = recorded();
         while recorded() < before + n % 4 && child.try_wait().expect("a child").is_none() {
             std::thread::sleep(Duration::from_micros(200));

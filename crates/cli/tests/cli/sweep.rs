@@ -93,8 +93,8 @@ fn killed_again_and_again_it_gives_the_same_bytes() {
     let mut done = 0;
     for _ in 0..kills {
         let mut child = start();
-        // The kills are spread over the runs, however fast the machine is: after so many more are recorded, and
-        // a moment.
+        // Each kill comes a moment after a random number of further runs, so that on any machine the kills are spread
+        // over the sweep.
         let before = recorded();
         let until = before + random(&mut seed, 2 * runs * 4 / 5 / kills);
         while recorded() < until && child.try_wait().expect("a child").is_none() {
