@@ -126,6 +126,14 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
+impl Table {
+    /// The style of a column: numbers stand at its right, text wraps.
+    fn class(&self, column: usize) -> &'static str {
+        let is_count = |row: &Vec<String>| row[column].parse::<u64>().is_ok();
+        if self.rows.iter().all(is_count) { "" } else { "text words" }
+    }
+}
+
 /// The rank table, and what ran. Fails as [`markdown`] does.
 fn tables(suite: &Suite, results: &[Stored]) -> Result<(Table, Table), BoardError> {
     results.iter().try_for_each(|r| check(suite, r))?;
@@ -223,13 +231,15 @@ pub fn html(suite: &Suite, results: &[Stored]) -> Result<String, BoardError> {
         @for (heading, table) in [("Who meets what", &ranks), ("What ran", &what)] {
             h2 { (heading) }
             table class="stack" {
-                thead { tr { @for h in &table.headers { th scope="col" { (h) } } } }
+                thead {
+                    tr { @for (i, h) in table.headers.iter().enumerate() { th scope="col" class=(table.class(i)) { (h) } } }
+                }
                 tbody {
                     @for row in &table.rows {
                         tr {
                             th scope="row" { (row[0]) }
-                            @for (cell, header) in row.iter().zip(&table.headers).skip(1) {
-                                td class="text" data-label=(header) { (cell) }
+                            @for (i, cell) in row.iter().enumerate().skip(1) {
+                                td class=(table.class(i)) data-label=(table.headers[i]) { (cell) }
                             }
                         }
                     }
