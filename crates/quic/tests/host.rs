@@ -149,7 +149,7 @@ fn by_the_rule_of_the_draft_a_window_is_twice_the_flight() {
     }
 }
 
-/// The window after ten round trips in which an application writes so many packets at a time, by the stack's word (as
+/// An application writes a number of packets in each of ten round trips: the window after them, by the stack's word (as
 /// quinn and noq give it), by neqo's rule and by the draft's. The same table for TCP is in `tests/mechanisms.rs` of the
 /// simulator.
 #[test]

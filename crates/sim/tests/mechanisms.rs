@@ -211,8 +211,8 @@ fn a_sender_that_does_not_use_its_window() {
     }
 }
 
-/// The window after ten round trips in which an application writes so many segments at a time, in a sender without a
-/// rule, by Linux's, and by the draft's. The same table for QUIC is in `tests/host.rs` of its crate.
+/// An application writes a number of segments in each of ten round trips: the window after them, without a rule, by
+/// Linux's rule and by the draft's. The same table for QUIC is in `tests/host.rs` of its crate.
 #[test]
 fn windows_of_applications_that_send_little() {
     let few = |first: [u64; 3], later: u64| -> Vec<u64> { first.into_iter().chain([later; 7]).collect() };

@@ -39,7 +39,7 @@ fn add_folder(hash: &mut Hash, dir: &Path) -> io::Result<()> {
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (kind, name) = (entry.file_type()?, entry.file_name());
-        // No name has a zero byte: none can be taken for another name and a content.
+        // A zero byte ends the name, and no name has one: so name and content cannot be confused.
         let mut head = |kind: &str, size: u64| {
             hash.update(format!("{kind} {size} "));
             hash.update(name.as_encoded_bytes());

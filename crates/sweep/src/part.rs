@@ -31,7 +31,7 @@ thread_local! {
     static READING: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-/// What is said of a part that is damaged.
+/// The message for a damaged part.
 pub const DAMAGED: &str = "found damage, expected a part of a store";
 
 /// The part that this thread reads. The readers of Parquet panic at some damage, which ends a program that does not

@@ -70,12 +70,23 @@ impl Audit {
             let nameless = alone(&text, &s.name, NAMELESS)?;
             let blind =
                 self.run(&startups, Path::new("-"), Some(&nameless), &work.path().join("blind.json"))?;
+            if open.entries.len() != blind.entries.len() {
+                differ.push(format!(
+                    "- {}: {} and {} criteria",
+                    s.name,
+                    open.entries.len(),
+                    blind.entries.len()
+                ));
+            }
             for (a, b) in open.entries.iter().zip(&blind.entries) {
                 values += a.values.len();
                 if a.values != b.values {
                     differ.push(format!("- {}, {}: {}", a.startup, s.name, a.criterion));
                 }
             }
+        }
+        if values == 0 {
+            bail!("found no value to compare, expected a scenario that these startups can run");
         }
         if differ.is_empty() {
             print(&format!(

@@ -83,7 +83,7 @@ impl Media {
 mod tests {
     use super::*;
 
-    /// The rate after frames for so many seconds.
+    /// The rate after the frames of `seconds` seconds.
     fn after(media: &mut Media, from: u64, seconds: u64, told: Feedback) -> u64 {
         for frame in 0..seconds * 25 {
             media.frame(Instant::ZERO + Span::secs(from) + FRAME * frame, told);

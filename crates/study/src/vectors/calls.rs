@@ -38,10 +38,10 @@ pub(super) struct Calls {
     sends: [u64; 3],
     limits: [Limit; 4],
     signals: [Signal; 3],
-    /// A signal comes once in so many calls, and one of so many 16ths of the bytes is marked.
+    /// One call in `lossy` is a signal; `marks` sixteenths of the bytes are marked.
     lossy: u64,
     marks: u64,
-    /// An episode is spurious once in so many, and an idle time comes once in so many calls.
+    /// One episode in `spurious` is spurious; one call in `idle` ends an idle time.
     spurious: u64,
     idle: u64,
     events: u32,
@@ -231,11 +231,8 @@ impl Host<'_> {
     }
 
     fn note(&mut self, event: &str, key: &str, argument: Value, change: Change) {
-        let now = line::facts(&self.f, self.next);
-        let differs = now.iter().filter(|(k, v)| self.before.get(*k) != Some(v));
-        let changed: Map<String, Value> = differs.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let changed = line::changed_facts(&self.f, self.next, &mut self.before);
         self.lines.push(line::of(event, &changed, key, argument, &self.control, &change));
-        self.before = now;
         if change.restarted || change.resumed {
             self.left = self.left.max(TAIL);
         } else if change.exited.is_some() {

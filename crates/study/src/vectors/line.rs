@@ -41,7 +41,16 @@ pub(super) fn of(
     line
 }
 
-pub(super) fn facts(f: &Facts, next: u64) -> Map<String, Value> {
+/// The facts that differ from those of the line before, which these replace.
+pub(super) fn changed_facts(f: &Facts, next: u64, before: &mut Map<String, Value>) -> Map<String, Value> {
+    let now = facts(f, next);
+    let differs = now.iter().filter(|(k, v)| before.get(*k) != Some(v));
+    let changed = differs.map(|(k, v)| (k.clone(), v.clone())).collect();
+    *before = now;
+    changed
+}
+
+fn facts(f: &Facts, next: u64) -> Map<String, Value> {
     let Value::Object(all) = json!({
         "now_ns": f.now.0, "mss": f.mss.0, "iw": f.iw.0, "min_window": f.min_window.0, "inflight": f.inflight.0,
         "delivered": f.delivered.0, "lost": f.lost.0, "marked": f.marked.map(|b| b.0), "next": next,

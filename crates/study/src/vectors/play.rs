@@ -158,11 +158,8 @@ impl<'a> Play<'a> {
     }
 
     fn note(&mut self, event: &str, key: &str, argument: Value, change: Change) {
-        let now = line::facts(&self.f, self.next);
-        let differs = now.iter().filter(|(k, v)| self.before.get(*k) != Some(v));
-        let changed: Map<String, Value> = differs.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let changed = line::changed_facts(&self.f, self.next, &mut self.before);
         self.lines.push(line::of(event, &changed, key, argument, &self.control, &change));
-        self.before = now;
         if change.exited.is_some() {
             self.end = self.end.min(self.last_special().max(self.acks).saturating_add(self.tail));
         }
