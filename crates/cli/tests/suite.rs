@@ -129,6 +129,9 @@ mod live {
     const SERVE: &str = "python3 -m http.server 80 -d \"$SLOWSTART_FILES\"";
     const FETCH: &str = "curl -sSfo /dev/null \"http://$SLOWSTART_SERVER/$SLOWSTART_SIZE\"";
 
+    /// How it says that a run was late.
+    const LATE: &str = "packets were released over 1 ms late";
+
     /// One path at a time: each has a real-time thread.
     static ONE: Mutex<()> = Mutex::new(());
 
@@ -162,15 +165,27 @@ mod live {
             };
             entries.iter().find(is).and_then(|e| e["values"][0].as_f64())
         };
+        // Of a run that was late nothing is read, and then it says so.
+        let late = |scenario: &str| {
+            let late = printed.lines().any(|l| l.contains(&format!("{scenario}, ")) && l.contains(LATE));
+            if late {
+                println!("skipped: what the link sees of {scenario} (the run was late)");
+            }
+            late
+        };
         // A megabyte at 50 Mbit/s takes 0.16 s, and slow start some round trips of 50 ms.
-        let completion = value("short-1MB", "completion_s").expect("observed");
-        assert!((0.3..1.0).contains(&completion), "{completion}");
-        assert_eq!(value("short-1MB", "lost_packets"), Some(0.0));
-        let (lost, delay) = (value("harm-cubic", "others_lost"), value("harm-cubic", "others_delay_p99_s"));
-        assert!(
-            lost.is_some_and(|n| n > 0.0) && delay.is_some_and(|s| (0.005..0.2).contains(&s)),
-            "{entries:?}"
-        );
+        if !late("short-1MB") {
+            let completion = value("short-1MB", "completion_s").expect("observed");
+            assert!((0.3..1.0).contains(&completion), "{completion}");
+            assert_eq!(value("short-1MB", "lost_packets"), Some(0.0));
+        }
+        if !late("harm-cubic") {
+            let [lost, delay] = ["others_lost", "others_delay_p99_s"].map(|c| value("harm-cubic", c));
+            assert!(
+                lost.is_some_and(|n| n > 0.0) && delay.is_some_and(|s| (0.005..0.2).contains(&s)),
+                "{entries:?}"
+            );
+        }
         assert!(printed.contains("- web: the stack fetches one file"), "{printed}");
         // A new namespace has the default of the machine's first one, which may not be ours.
         let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -238,10 +253,16 @@ mod live {
         let serve = format!("touch {dir}/log; {SERVE}");
         let own = ["--file", file.to_str().expect("UTF-8")];
         let stack = ["--serve", &serve, "--fetch", FETCH, "--runs", "1"];
-        let (r, _) = report("qlog", &[&stack[..], &own[..], &["--qlog", dir]].concat());
+        let (r, printed) = report("qlog", &[&stack[..], &own[..], &["--qlog", dir]].concat());
         let entry = &r["entries"][0];
-        let peak = entry["values"][0].as_f64().expect("observed");
-        assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
+        // Of a run that was late nothing is read.
+        if printed.contains(LATE) {
+            assert_eq!(entry["values"][0], serde_json::Value::Null, "{entry}");
+            println!("skipped: the most in flight by a qlog (the run was late)");
+        } else {
+            let peak = entry["values"][0].as_f64().expect("observed");
+            assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
+        }
         // One run decides nothing.
         assert_eq!(entry["verdict"], "undecided");
         // Without the log nothing is observed, and that is no success.

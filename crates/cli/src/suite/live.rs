@@ -215,23 +215,22 @@ impl Stack for Live<'_> {
         let control = Emulation::in_namespace(emulation.server(), || Ok(read_kernel(CONTROL)))?;
         self.default_control = Some(control.map_err(failed)?.trim().to_string());
         let report = emulation.stop()?;
+        let s = seen(&report, &ended.beside);
+        let bytes = s.as_ref().map_or(0, |s| s.bytes);
+        // A path that was late counts its bytes all the same.
+        if ended.fetch == Fetch::Done && bytes < size {
+            return Err(failed(format!(
+                "--fetch {:?}: ended well, but found {bytes} bytes on the path, expected at least the {size} of the file",
+                self.commands.fetch
+            )));
+        }
         if !report.valid() {
             self.note(INVALID);
             return Ok(Observed::late());
         }
-        let s = seen(&report, &ended.beside);
-        let fetched = s.as_ref().is_some_and(|s| s.bytes >= size);
-        match ended.fetch {
-            Fetch::Done if !fetched => {
-                let bytes = s.as_ref().map_or(0, |s| s.bytes);
-                return Err(failed(format!(
-                    "--fetch {:?}: ended well, but found {bytes} bytes on the path, expected at least the {size} of the file",
-                    self.commands.fetch
-                )));
-            }
-            // A program that failed shows nothing of its startup.
-            Fetch::Failed => return Ok(Observed::default()),
-            Fetch::Done | Fetch::Unfinished => {}
+        // A program that failed shows nothing of its startup.
+        if ended.fetch == Fetch::Failed {
+            return Ok(Observed::default());
         }
         let Some(s) = s else {
             self.note("no file was sent in the time of the scenario.");
