@@ -5,21 +5,23 @@
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
 mod conform;
+#[path = "kernel_trial/downloads.rs"]
+mod downloads;
 mod jumping_clock;
 #[path = "kernel_trial/running.rs"]
 mod running;
 mod works;
 
 use conform::conform;
+use downloads::{Download, by_control, download, role};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use running::{Cgroup, SmallDisk, Trial, arms_become, controls};
 use serde_json::Value;
 use slowstart_linux::Verb;
 use slowstart_trial::output::{CONNECTION_SCHEMA, RESULT_SCHEMA};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -67,16 +69,6 @@ fn able(test: &str) -> Option<(MutexGuard<'static, ()>, Cgroup)> {
     Some((ONE.lock().unwrap_or_else(PoisonError::into_inner), cgroup))
 }
 
-/// One download, as its two ends saw it.
-#[derive(Debug)]
-struct Download {
-    /// The server's congestion control.
-    control: String,
-    /// Time from the request to byte 100,000, and to the last byte.
-    time_100kb_s: f64,
-    time_last_s: f64,
-}
-
 /// The least difference between values of the same rank.
 fn nearest(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     a.sort_by(f64::total_cmp);
@@ -85,111 +77,19 @@ fn nearest(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     differ.min_by(|a, b| a.abs().total_cmp(&b.abs())).expect("a pair")
 }
 
-/// Downloads `n` times this number of bytes over an emulated path from a server in the cgroup, `parallel` at
-/// a time, each with a new connection.
-fn download(cgroup: &Cgroup, path: &str, n: usize, parallel: usize, bytes: usize) -> Vec<Download> {
-    let program = std::env::current_exe().expect("known");
-    let role = |name: &str| format!("{} --exact {name} --nocapture", program.display());
-    let done =
-        slowstart(&["emulate", path, "--serve", &role("serves"), "--", "sh", "-c", &role("downloads")])
-            // The server has a /sys of its own.
-            .env("SLOWSTART_SERVE_IN", format!("/proc/{}/root{}", std::process::id(), cgroup.0.display()))
-            .env("SLOWSTART_DOWNLOAD", format!("{n} {parallel} {bytes}"))
-            .output()
-            .expect("it runs");
-    let said = text(&done.stdout);
-    let all: Vec<Download> = said
-        .lines()
-        .filter_map(|l| {
-            let (_, row) = l.split_once("downloaded ")?;
-            let [control, first, last] = row.split(' ').collect::<Vec<_>>()[..] else { return None };
-            let time = |t: &str| t.parse().expect("a number");
-            Some(Download {
-                control: control.to_string(),
-                time_100kb_s: time(first),
-                time_last_s: time(last),
-            })
-        })
-        .collect();
-    assert_eq!(all.len(), n, "{said}\n{}", text(&done.stderr));
-    all
-}
-
-/// How many downloads used each control.
-fn by_control(all: &[Download]) -> BTreeMap<&str, usize> {
-    let mut counts = BTreeMap::new();
-    for d in all {
-        *counts.entry(d.control.as_str()).or_default() += 1;
-    }
-    counts
-}
-
-fn control_of(socket: &TcpStream) -> String {
-    let name = getsockopt(socket, TcpCongestion).expect("a TCP socket");
-    name.to_string_lossy().trim_end_matches('\0').to_string()
-}
-
-/// A server: the first line of a request is the number of bytes to send. They begin with the name of the
-/// control.
-#[test]
-fn serves() {
-    let Ok(cgroup) = std::env::var("SLOWSTART_SERVE_IN") else { return };
-    if !cgroup.is_empty() {
-        fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string()).expect("root may");
-    }
-    let listener = TcpListener::bind("10.77.0.1:8000").expect("a port");
-    for socket in listener.incoming() {
-        let mut socket = socket.expect("connected");
-        thread::spawn(move || {
-            let mut request = String::new();
-            BufReader::new(&socket).read_line(&mut request).expect("text");
-            let bytes: usize = request.trim().parse().expect("a number");
-            let mut page = vec![0; bytes];
-            let control = control_of(&socket);
-            page[..control.len()].copy_from_slice(control.as_bytes());
-            let _ = socket.write_all(&page);
-        });
-    }
-}
-
-/// Its client: prints a line for each download.
-#[test]
-fn downloads() {
-    let Ok(what) = std::env::var("SLOWSTART_DOWNLOAD") else { return };
-    let numbers: Vec<usize> = what.split(' ').map(|n| n.parse().expect("a number")).collect();
-    let [n, parallel, bytes] = numbers[..] else { panic!("{what}") };
-    let one = || {
-        let mut socket = TcpStream::connect("10.77.0.1:8000").expect("the server listens");
-        let begin = Instant::now();
-        socket.write_all(format!("{bytes}\n").as_bytes()).expect("the connection lives");
-        let (mut page, mut first) = (Vec::new(), None);
-        let mut buffer = vec![0; 1 << 16];
-        while page.len() < bytes {
-            let n = socket.read(&mut buffer).expect("the connection lives");
-            assert!(n > 0, "closed after {} bytes", page.len());
-            page.extend(&buffer[..n]);
-            if page.len() >= 100_000 {
-                first.get_or_insert(begin.elapsed());
-            }
-        }
-        let control = CStr::from_bytes_until_nul(&page).expect("ended").to_str().expect("text");
-        let (first, last) = (first.unwrap_or_default(), begin.elapsed());
-        // Its end, which the server sends with the last data.
-        while socket.read(&mut buffer).is_ok_and(|n| n > 0) {}
-        println!("downloaded {control} {} {}", first.as_secs_f64(), last.as_secs_f64());
-    };
-    thread::scope(|s| {
-        for worker in 0..parallel {
-            s.spawn(move || (worker..n).step_by(parallel).for_each(|_| one()));
-        }
-    });
-    // The last ACK is still on its way, and the path ends with this program.
-    thread::sleep(Duration::from_millis(500));
-}
-
 fn rows(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("connections.jsonl")).expect("written");
     text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+}
+
+/// Waits up to 30 s for a condition.
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let found = (0..300).any(|_| {
+        let is = condition();
+        thread::sleep(Duration::from_millis(if is { 0 } else { 100 }));
+        is
+    });
+    assert!(found, "{what}: not within 30 s");
 }
 
 /// An empty folder's name.
@@ -421,8 +321,6 @@ fn a_trial_among_the_connections_of_an_emulated_server() {
     let out = folder("emulated");
     let go = out.with_extension("go");
     let _ = fs::remove_file(&go);
-    let program = std::env::current_exe().expect("known");
-    let role = |name: &str| format!("{} --exact {name} --nocapture", program.display());
     let client = format!("while [ ! -e {} ]; do sleep 0.05; done; {}", go.display(), role("downloads"));
     let mut emulate =
         slowstart(&["emulate", "rate=100Mbit rtt=4ms queue=1bdp", "--serve", &role("serves"), "--"])
@@ -466,7 +364,8 @@ fn a_trial_goes_on_in_its_folder_after_a_restart() {
     let path = "rate=100Mbit rtt=4ms queue=1bdp";
     let mut trial = Trial::start(&cgroup, &with("reno:50%"));
     download(&cgroup, path, 6, 2, 10_000);
-    thread::sleep(Duration::from_millis(2500));
+    let written = || fs::read_to_string(out.join("connections.jsonl")).unwrap_or_default();
+    wait_until("six rows", || written().matches('\n').count() == 6);
     trial.child.kill().expect("it runs");
     trial.child.wait().expect("it ends");
     drop(trial);
@@ -624,13 +523,18 @@ fn a_harmful_arm_is_ended_and_nobody_receives_its_share() {
     assert!(harmful > Some(49) && used["cubic"] > 49, "too few by chance: {used:?}");
     let said = trial.wait_for("has crossed a guardrail");
     assert!(said.contains("limited"), "{said}");
-    thread::sleep(Duration::from_millis(1500));
-    let metrics = scrape(port);
-    let of = |name: &str, arm: &str| metrics[&format!("slowstart_trial_{name}{{arm=\"{arm}\"}}")];
-    assert_eq!((of("ended", limited), of("ended", "cubic"), of("ended", "reno")), (1, 0, 0));
-    let assigned: u64 = [limited, "cubic", "reno"].map(|a| of("assigned_total", a)).iter().sum();
+    let arms = [limited, "cubic", "reno"];
+    let mut metrics = scrape(port);
+    let of = |metrics: &BTreeMap<String, u64>, name: &str, arm: &str| {
+        metrics[&format!("slowstart_trial_{name}{{arm=\"{arm}\"}}")]
+    };
+    wait_until("metrics that count each connection", || {
+        metrics = scrape(port);
+        let assigned: u64 = arms.map(|a| of(&metrics, "assigned_total", a)).iter().sum();
+        assigned + metrics["slowstart_trial_not_assigned_total{why=\"outside\"}"] == 200
+    });
+    assert_eq!(arms.map(|a| of(&metrics, "ended", a)), [1, 0, 0]);
     let before = metrics["slowstart_trial_not_assigned_total{why=\"outside\"}"];
-    assert_eq!(assigned + before, 200);
 
     // None uses it any more, and those of its share keep the control that they had: the kernel's default.
     let after = download(&cgroup, "rate=200Mbit rtt=2ms queue=1bdp", 100, 4, 10_000);
