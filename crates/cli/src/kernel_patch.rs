@@ -203,13 +203,14 @@ impl KernelPatch {
         }
         let populations: std::collections::BTreeSet<&str> =
             all.iter().map(|t| t.case.population.as_str()).collect();
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let _ = writeln!(
             out,
-            "{}, {} of one flow over {} paths of {} populations (seed {})\n",
+            "{}, {} of one flow over {} of {} (seed {})\n",
             self.control,
             self.size,
-            all.len(),
-            populations.len(),
+            count(all.len(), "path"),
+            count(populations.len(), "population"),
             self.seed
         );
         out += &self.headers("median");
