@@ -30,19 +30,27 @@ else
   archive=
 fi
 
-if [[ $archive && ! -e $out/Module.symvers && ! -d $tree ]]; then
+# What is linked with it, or its settings, may have changed since.
+parts=$(cat "$here"/* | cksum)
+is_built() { [[ $archive && -x $out/linux && $(cat "$out/parts" 2>/dev/null) == "$parts" ]]; }
+
+if [[ $archive && ! -d $tree ]] && ! is_built; then
   mkdir "$tree"
   tar -C "$tree" --strip-components 1 -xf "$archive"
   touch "$tree/.whole-$name"
 fi
-if [[ ! $archive || ! -e $out/Module.symvers ]]; then
+if ! is_built; then
   mkdir -p "$out"
   # ARCH=um has no choice of HZ: its default is the first that is read.
   awk -v hz="$hz" '{ print } /scripts\/Kconfig.include/ { printf "\nconfig HZ\n\tint\n\tdefault %d\n", hz }' "$tree/Kconfig" >"$out/Kconfig.hz"
-  cc -O2 -c -o "$out/random.o" "$here/random.c"
+  # They are no dependency that make knows.
+  rm -f "$out/linux" "$out/vmlinux"
+  for part in random ptrace; do
+    cc -O2 -c -o "$out/$part.o" "$here/$part.c"
+  done
   # The processor is shared with whoever waits for this.
   make=(nice make -s -C "$tree" O="$out" ARCH=um KBUILD_KCONFIG="$out/Kconfig.hz" KBUILD_BUILD_TIMESTAMP=1970-01-01 KBUILD_BUILD_USER=slowstart
-    KBUILD_BUILD_HOST=slowstart LD_FLAGS_CMDLINE="-Wl,--wrap=getrandom -Wl,-z,noexecstack $out/random.o")
+    KBUILD_BUILD_HOST=slowstart LD_FLAGS_CMDLINE="-Wl,--wrap=getrandom,--wrap=ptrace -Wl,-z,noexecstack $out/random.o $out/ptrace.o")
   KCONFIG_ALLCONFIG=$here/config "${make[@]}" allnoconfig >&2
   while read -r line; do
     grep -qxF "$line" "$out/.config" || echo "note: this kernel has no ${line%%=*}" >&2
@@ -50,5 +58,6 @@ if [[ ! $archive || ! -e $out/Module.symvers ]]; then
   "${make[@]}" -j "${JOBS:-$(nproc)}" linux modules_prepare >&2
   # For modules of the user's; there are none in the tree that would be built with it.
   cp "$out/vmlinux.symvers" "$out/Module.symvers"
+  echo "$parts" >"$out/parts"
 fi
 echo "$out/linux"
