@@ -10,12 +10,15 @@ use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_study::words::{bytes, number};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufReader, Read};
 
 /// Intervals longer than this show little of slow start.
 const LONG: Span = Span::millis(200);
+/// A time without a byte from here on is a stall: these tools always have something to write.
+const STALL: Span = Span::millis(2000);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -37,6 +40,21 @@ struct Connected {
     local_port: Number,
     remote_host: Word,
     remote_port: Number,
+}
+
+/// The longest time of a stream without a byte, if that is a stall: from when and until when, and the window at its end.
+fn stall(samples: &[Sample]) -> Option<(Instant, Instant, Bytes)> {
+    let begin = Sample { delivered: Some(Bytes::ZERO), ..Sample::default() };
+    let mut since = begin;
+    let mut longest: Option<(Instant, Instant, Bytes)> = None;
+    for s in samples {
+        if s.delivered != since.delivered {
+            since = *s;
+        } else if s.at.since(since.at) >= longest.map_or(STALL, |(from, until, _)| until.since(from)) {
+            longest = Some((since.at, s.at, s.cwnd));
+        }
+    }
+    longest
 }
 
 /// Streams of a test: iperf3 has no more.
@@ -260,6 +278,24 @@ impl Streams {
                     "{tool} counts bytes that were written to the socket, not those acknowledged"
                 ));
             }
+            if let Some((from, until, cwnd)) = stall(&flow.samples) {
+                let seconds = |at: Instant| number(Span(at.0).as_secs_f64());
+                let to_the_end = flow.samples.last().is_some_and(|s| s.at == until);
+                let when = if to_the_end {
+                    format!("after {} s", seconds(from))
+                } else {
+                    format!("between {} and {} s", seconds(from), seconds(until))
+                };
+                let (did, window) = match flow.windows {
+                    true => ("written", format!(", with a window of {}", bytes(cwnd.0))),
+                    false => ("written or received", String::new()),
+                };
+                let stall = format!("nothing was {did} {when}{window}");
+                match t.unclear.as_mut().filter(|_| to_the_end && flow.windows) {
+                    Some(why) => *why = stall,
+                    None => t.caveats.push(stall),
+                }
+            }
             if flow.longest > LONG {
                 t.caveats.push(format!(
                     "an interval lasts {} ms: run {tool} with -i 0.1, or tcpdump beside it, to see slow start",
@@ -386,6 +422,31 @@ mod tests {
                 crate::open::detect(Box::new(std::io::Cursor::new(text.into_bytes()))).expect("known").0;
             assert_eq!(found, crate::open::Kind::Iperf, "{kind}");
         }
+    }
+
+    /// A stall is named: to the end it is why no exit is known, and one in between is told beside the exit. A tool that has
+    /// always something to write has none.
+    #[test]
+    fn a_stall_is_named() {
+        let of = |amounts: &[u64], window: &str| {
+            let one = |(i, bytes): (usize, &u64)| {
+                interval(i as u64, 1.0, window).replace("\"bytes\":100000", &format!("\"bytes\":{bytes}"))
+            };
+            let all: Vec<String> = amounts.iter().enumerate().map(one).collect();
+            let t = rows(&format!(r#"{{"start":{START},"intervals":[{}]}}"#, all.join(",")))
+                .expect("valid")
+                .remove(0);
+            let told = t.caveats.iter().find(|c| c.contains("nothing was"));
+            (t.unclear.clone().unwrap_or_default(), told.cloned())
+        };
+        let window = r#""retransmits":0,"snd_cwnd":34713,"#;
+        let end = of(&[34_078_720, 0, 0, 0], window);
+        assert_eq!(end, ("nothing was written after 1 s, with a window of 34.7 kB".to_string(), None));
+        let between = of(&[9000, 0, 0, 0, 9000], window).1.expect("told");
+        assert_eq!(between, "nothing was written between 1 and 4 s, with a window of 34.7 kB");
+        let received = of(&[0, 0, 9000, 9000], "").1.expect("told");
+        assert_eq!(received, "nothing was written or received between 0 and 2 s");
+        assert_eq!(of(&[9000, 0, 9000, 0], window), ("no growth seen".to_string(), None));
     }
 
     /// `--omit` leaves the first intervals out of the sums, and times begin anew after them, but the
