@@ -17,6 +17,9 @@ const GROUPS: usize = 20;
 /// Packets that a group acknowledges in the mean. With fewer, a constant link gives the same gaps by itself.
 const PACKETS: f64 = 2.5;
 
+/// A period that differs from the least RTT by less than this share of it is a round trip of the sender.
+const ROUND_TRIP: f64 = 0.05;
+
 /// The share of the time for which the receive window may limit the sender.
 const LIMITED: f64 = 0.3;
 
@@ -41,7 +44,8 @@ fn waits(flow: &Flow, groups: &[(f64, f64, usize)]) -> Vec<bool> {
 }
 
 /// The period of the slots, if ACKs come in slots. A sender that waits for the receive window sends a window at once,
-/// so that its ACKs come in groups by themselves.
+/// so that its ACKs come in groups by themselves, a round trip apart. Where the window is not known, the round trip
+/// shows it.
 pub(super) fn of(f: &Findings, flow: &Flow) -> Option<Estimate> {
     let window = limited(f, LimitedBy::ReceiveWindow);
     if window > LIMITED * Span(f.last.0).as_secs_f64() { None } else { find(flow) }
@@ -81,6 +85,9 @@ fn find(flow: &Flow) -> Option<Estimate> {
     let counts = || near.iter().map(|g| (g, (g / period).round())).filter(|(_, n)| *n >= 1.0);
     let (gn, nn) = counts().fold((0.0, 0.0), |(gn, nn), (g, n)| (gn + g * n, nn + n * n));
     let value = gn / nn;
+    if (value - flow.least).abs() < ROUND_TRIP * flow.least {
+        return None;
+    }
     let rest: f64 = counts().map(|(g, n)| (g - n * value).powi(2)).sum();
     let deviation = (rest / near.len() as f64 / nn).sqrt() * 2.0;
     Some(Estimate {
@@ -94,4 +101,29 @@ fn find(flow: &Flow) -> Option<Estimate> {
             score * 100.0
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::flow::{Acked, Send};
+
+    /// Windows of ten packets, each sent at once and acknowledged a round trip later, `period` apart. Of the first
+    /// window no ACK was captured, so that each seems to wait for the next.
+    fn bursts(rtt: f64, period: f64) -> Flow {
+        let (mut sends, mut acks) = (Vec::new(), Vec::new());
+        for n in 0..40 {
+            let at = f64::from(n) * period;
+            sends.extend([Send { at, dated: true, bytes: 15_000.0, lost: 0.0, again: false }]);
+            acks.push(Acked { at: at + rtt, delivered: f64::from(n) * 15_000.0, rtt: Some(rtt) });
+        }
+        Flow { sends, acks, packet: 1500.0, least: rtt, first_loss: f64::INFINITY }
+    }
+
+    #[test]
+    fn bursts_a_round_trip_apart_are_no_slots() {
+        assert!(find(&bursts(0.02, 0.02)).is_none());
+        let slots = find(&bursts(0.02, 0.03)).expect("slots");
+        assert!((slots.value - 0.03).abs() < 1e-4, "{slots:?}");
+    }
 }
