@@ -28,13 +28,20 @@ const SILENT: [&str; 3] = ["restricted", "tsl", "abc"];
 const NAMES: (u64, u64) = (5, 1);
 const EXPLAINS: (u64, u64) = (80, 4);
 const POSSIBLE: (u64, u64) = (120, 5);
+/// How much farther than the nearest a startup may be to be possible, in hundredths of what the right one mostly is off
+/// in a round trip ([`Distance::off`]); and what one that has a name may be off in the mean after its exit, and in any
+/// round trip. A rule that is not tried leaves at another window than those that are, if only by some percent.
+const FARTHER: u64 = 300;
+const NAMES_OFF: (u64, u64) = (40, 400);
 /// Round trips that must have been compared, and of them after an exit by a rule.
 const LEAST: u32 = 4;
-const LEAST_AFTER: u32 = 3;
+const LEAST_AFTER: u32 = 2;
 /// Startups that a class holds at most.
 const CLASS: usize = 3;
-/// Segments by which the flight after an exit must vary: where it does not, a limit holds it, and a window does not show.
+/// Segments by which the flight after an exit must vary in so many round trips: where it does not, a limit holds it, and a
+/// window does not show.
 const VARIES: u64 = 2;
+const VARIES_IN: u32 = 3;
 /// Segments in flight without which a startup has no name: a segment is a large part of less.
 const LEAST_SEGMENTS: u64 = 40;
 
@@ -166,7 +173,9 @@ pub struct Named {
 pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
     let known: Option<Vec<(&Suspect, Distance)>> = all.iter().map(|s| Some((s, s.shown.distance?))).collect();
     let known = known?;
-    let near = || known.iter().copied().filter(|(_, d)| within(*d, POSSIBLE));
+    let possible = || known.iter().copied().filter(|(_, d)| within(*d, POSSIBLE));
+    let nearest = possible().filter(|(_, d)| !d.paces).map(|(_, d)| d.off).min().unwrap_or_default();
+    let near = || possible().filter(|(_, d)| d.paces || d.off <= nearest + FARTHER);
     let compared = known.iter().map(|(_, d)| d.rounds).max()?;
     let ended = |(s, d): (&Suspect, Distance)| d.after >= LEAST_AFTER || s.shown.disturbed.is_some();
     if compared < LEAST || near().next().is_some() && !near().any(ended) {
@@ -196,11 +205,14 @@ pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
     // A loss that ends slow start is no rule's doing, and names nothing but slow start itself.
     let by_rule = |s: &Suspect, d: Distance| {
         let undisturbed = s.shown.disturbed.is_none_or(|at| s.shown.left.is_some_and(|l| l.0 < at));
-        let varies = s.shown.after.is_some_and(|(low, high)| high - low >= mss * VARIES);
+        let varies =
+            s.shown.after.is_some_and(|(low, high)| high - low >= mss * VARIES) || d.after < VARIES_IN;
         d.after >= LEAST_AFTER && undisturbed && varies
     };
     let shown = |s: &Suspect, d: Distance| {
-        !s.shown.limited && s.shown.before >= mss * LEAST_SEGMENTS && within(d, NAMES)
+        let exact = d.off_after <= NAMES_OFF.0 * u64::from(d.after) && d.off_most <= NAMES_OFF.1;
+        let large = s.shown.before >= mss * LEAST_SEGMENTS;
+        !s.shown.limited && large && within(d, NAMES) && (d.paces || exact)
     };
     let by_loss = |s: &Suspect, d: Distance| s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS;
     let name = alone.filter(|only| {

@@ -36,6 +36,13 @@ const GROWS: u32 = 10;
 /// Segments in flight from which that shows.
 const LARGE: u64 = 30;
 
+/// What a flight may be off the window at the end of a round trip, as a right control's mostly is: segments and the share
+/// of it, in percent, that count as one. A window that grows is passed, by packets that wait for their turn, by more.
+const SCALE: (u64, u64) = (2, 2);
+const PASSED: u64 = 3;
+/// What a round trip counts at most, in hundredths.
+const CAP: u64 = 800;
+
 /// Round trips in a row in which only a window of avoidance rises.
 const CLIMBS: u32 = 4;
 
@@ -49,6 +56,13 @@ pub(crate) struct Distance {
     /// Those of them after the control had left its startup, and after a loss.
     pub(crate) after: u32,
     pub(crate) after_loss: u32,
+    /// How far its window is from what was in flight, in hundredths of what is usual for the right control: the sum over
+    /// the round trips before a loss, that over those of them after it had left, and the most.
+    pub(crate) off: u64,
+    pub(crate) off_after: u64,
+    pub(crate) off_most: u64,
+    /// True if it paces, so that not its window alone says what is in flight: `off` does not judge it.
+    pub(crate) paces: bool,
 }
 
 /// What the comparison of a control with the sender shows.
@@ -249,6 +263,17 @@ impl Track {
         d.permille += (off.0 * 1000 / flight.0.max(1)).min(WORST);
         d.rounds += 1;
         d.after += u32::from(!growing);
+        let apart = if growing {
+            (flight - self.most - mss) + (self.most.scale(100 - SCALE.1, 100) - flight - mss * PASSED)
+        } else {
+            (flight - self.most) + (self.most - flight)
+        };
+        let usual = mss * SCALE.0 + flight.max(self.most).scale(SCALE.1, 100);
+        let apart = (apart.0 * 100 / usual.0.max(1)).min(CAP);
+        d.paces |= rates.is_some();
+        d.off += apart;
+        d.off_most = d.off_most.max(apart);
+        d.off_after += if growing { 0 } else { apart };
         if !growing {
             let (low, high) = self.shown.after.unwrap_or((flight, flight));
             self.shown.after = Some((low.min(flight), high.max(flight)));

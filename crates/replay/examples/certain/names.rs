@@ -2,6 +2,7 @@
 
 use crate::conditions::{self, CONDITIONS};
 use slowstart::registry;
+use slowstart::step::Exit;
 use slowstart_replay::naming;
 use slowstart_sim::random::Stream;
 use slowstart_study::run::Job;
@@ -23,6 +24,37 @@ const FEW: usize = 4;
 /// The answer for a sender that is in the class that `replay` names.
 const IN_CLASS: &str = "in its class";
 
+/// Captures, those with a right name, those with a right name or class, and those where either is wrong.
+#[derive(Copy, Clone, Default)]
+struct Shares {
+    all: u64,
+    named: u64,
+    right: u64,
+    wrong: u64,
+}
+
+impl Shares {
+    fn add(&mut self, said: &str) {
+        self.all += 1;
+        self.named += u64::from(said == "right");
+        self.right += u64::from(said == "right" || said == IN_CLASS);
+        self.wrong += u64::from(said.starts_with("as "));
+    }
+
+    fn print(self, what: &str) {
+        let percent = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
+        println!(
+            "Of {} {what}: {} right ({:.1} %), {} of them a name; {} wrong, {:.1} % of the answers.",
+            self.all,
+            self.right,
+            percent(self.right, self.all),
+            self.named,
+            self.wrong,
+            percent(self.wrong, self.right + self.wrong)
+        );
+    }
+}
+
 /// The captures of the senders of one family, by what `replay` says of the startup.
 type Said = BTreeMap<String, u64>;
 
@@ -34,6 +66,7 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     let mut by_condition: BTreeMap<&str, Said> = BTreeMap::new();
     // Names and classes, and those of them that are wrong: of startups that are tried, and of others.
     let mut answers = [(0u32, 0u32); 2];
+    let [mut every, mut ended, mut acted] = [Shares::default(); 3];
     for condition in CONDITIONS.iter().filter(|c| only.is_empty() || only.contains(c)) {
         for seed in seeds.clone() {
             let mut case = conditions::draw(condition, seed);
@@ -74,6 +107,18 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
                 let answers = &mut answers[usize::from(tried.is_none())];
                 *answers = (answers.0 + 1, answers.1 + u32::from(wrong));
             }
+            every.add(&said);
+            if t.exit.is_some() {
+                ended.add(&said);
+            }
+            // Before a packet was lost.
+            let by_rule = |e: &slowstart_study::record::ExitRow| {
+                let loss = Exit::named(&e.reason).is_some_and(Exit::by_congestion);
+                !loss && o.row.first_loss_time_s.is_none_or(|l| e.time_s < l)
+            };
+            if o.row.exit.as_ref().is_some_and(by_rule) {
+                acted.add(&said);
+            }
             let kind = if wrong { "wrong" } else { &said };
             *by_condition.entry(condition).or_default().entry(kind.to_string()).or_default() += 1;
             *families.entry(family.to_string()).or_default().entry(said).or_default() += 1;
@@ -113,6 +158,9 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     for (name, said) in &by_condition {
         line(name, said);
     }
+    every.print("recordings");
+    ended.print("recordings that show an end of slow start");
+    acted.print("recordings of senders that left by their own rule before a loss");
     for (of, (all, wrong)) in ["startups that are tried", "others"].iter().zip(answers) {
         println!("Senders with {of}: {all} names and classes, {wrong} wrong.");
     }
