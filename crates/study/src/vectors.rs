@@ -36,7 +36,7 @@ pub fn write(startups: &[(String, Algorithm)], out: &mut dyn Write) -> io::Resul
         for case in CASES {
             write_case(name, algorithm, case, out)?;
         }
-        for seed in SEEDS {
+        for seed in SEEDS.iter().chain(own::drawn(name)) {
             write_case(name, algorithm, &Drawn::new(*seed).case(), out)?;
         }
         for seed in own::seeds(name) {
@@ -79,7 +79,8 @@ fn write_case(name: &str, algorithm: &Algorithm, case: &Case, out: &mut dyn Writ
 
 fn write_calls(name: &str, algorithm: &Algorithm, calls: &Calls, out: &mut dyn Write) -> io::Result<()> {
     let control = begin(name, algorithm, (&calls.name, calls.avoidance, calls.mss, calls.iw), out)?;
-    end(calls.play(control, if algorithm.is_standalone() { 3 } else { 1 }), out)
+    let times = if algorithm.is_standalone() { 3 } else { 1 };
+    end(calls.play(control, times, algorithm.uses_path_memory()), out)
 }
 
 #[cfg(test)]
@@ -129,7 +130,8 @@ mod tests {
         for name in names {
             let lines = lines(name);
             let heads = lines.iter().filter(|l| l.get("case").is_some()).count();
-            assert_eq!(heads, CASES.len() + SEEDS.len() + own::seeds(name).len());
+            let own = own::drawn(name).len() + own::seeds(name).len();
+            assert_eq!(heads, CASES.len() + SEEDS.len() + own);
             all.append(&mut shown(&lines));
         }
         let events = "established sent ack congestion recovered timer idle";

@@ -45,7 +45,12 @@ pub(super) struct Calls {
     spurious: u64,
     idle: u64,
     events: u32,
+    /// ACKs for which the RTT keeps the queue that it has; none: each has another.
+    keeps: u32,
 }
+
+/// The first seed of hosts that go on after slow start, with RTTs that step.
+const LASTING: u64 = 10_000;
 
 impl Calls {
     pub(super) fn new(seed: u64) -> Self {
@@ -78,7 +83,7 @@ impl Calls {
             kind.unwrap_or(any)
         };
         let steady = d.once_in(3);
-        Self {
+        let mut calls = Self {
             name: format!("calls-{seed}"),
             avoidance: if d.once_in(6) { "cubic" } else { "reno" },
             mss: d.of(&[1, 500, 1000, 1000, 1448, 9000]),
@@ -100,12 +105,35 @@ impl Calls {
             spurious: d.of(&[1, 2, 3, 1000]),
             idle: d.of(&[15, 60, 1000, 1000]),
             events: d.within(60, 200) as u32,
+            keeps: 0,
             draw: d,
+        };
+        if seed >= LASTING {
+            calls.last();
         }
+        calls
     }
 
-    /// Plays the calls. Events come `times` as often as else.
-    pub(super) fn play(&self, control: AnyController, times: u32) -> Vec<Value> {
+    /// Makes the connection last: RTTs step and stay, and slow start begins again after idle times.
+    fn last(&mut self) {
+        let (d, ms) = (&mut self.draw, Span::millis);
+        let rtt = Span::micros(d.of(&[300, 1000, 3000, 10_000, 20_000, 33_000, 50_000, 120_000, 1_200_000]));
+        let mut queue = || {
+            let part = d.of(&[rtt / 16, rtt / 8, rtt / 4, rtt / 2, rtt]);
+            let fixed = d.of(&[ms(1), ms(2), ms(3), ms(4), ms(8), ms(16), ms(1000)]);
+            let exact = if d.once_in(2) { part } else { fixed };
+            Span((exact.0 + d.of(&[0, 0, 1, 500_000])).saturating_sub(d.of(&[0, 0, 1])))
+        };
+        self.queues = [Span::ZERO, queue(), queue(), queue()];
+        self.rtt = rtt;
+        self.keeps = d.of(&[8, 12, 30, 60]);
+        self.idle = d.of(&[20, 60, 1000]);
+        self.lossy = d.of(&[20, 60, 200, 1000]);
+        self.events = 250;
+    }
+
+    /// Plays the calls. Events come `times` as often as else; `remembers` is true for a startup with a path memory.
+    pub(super) fn play(&self, control: AnyController, times: u32, remembers: bool) -> Vec<Value> {
         let mut d = self.draw.clone();
         let (mss, iw) = (Bytes(self.mss), Bytes(self.mss) * self.iw);
         let mut f = Facts::new(mss, iw);
@@ -127,6 +155,8 @@ impl Calls {
             of: self,
             paces: d.once_in(2),
             d,
+            // One that uses a memory which it should not needs them.
+            shows_sent: self.keeps > 0 && remembers,
             control: Checked::new(control),
             f,
             next: 0,
@@ -138,7 +168,9 @@ impl Calls {
             newest: Sent::default(),
             episode: None,
             left: self.events * times,
-            tail: if times > 1 { u32::MAX } else { TAIL },
+            tail: if times > 1 || self.keeps > 0 { u32::MAX } else { TAIL },
+            queue: (Span::ZERO, 0),
+            newly_lost: Bytes::ZERO,
             before: Map::new(),
             lines: Vec::new(),
         }
@@ -150,6 +182,8 @@ struct Host<'a> {
     of: &'a Calls,
     d: Draw,
     paces: bool,
+    /// Each packet is told, also to a startup that does not need it.
+    shows_sent: bool,
     control: Checked<AnyController>,
     f: Facts,
     next: u64,
@@ -162,6 +196,10 @@ struct Host<'a> {
     newest: Sent,
     /// Whether the episode that lasts is spurious.
     episode: Option<bool>,
+    /// What is lost since the last ACK.
+    newly_lost: Bytes,
+    /// The queue that RTTs show now, and for how many more ACKs.
+    queue: (Span, u32),
     left: u32,
     tail: u32,
     before: Map<String, Value>,
@@ -171,6 +209,9 @@ struct Host<'a> {
 impl Host<'_> {
     fn run(mut self) -> Vec<Value> {
         self.establish();
+        if self.of.keeps > 0 && self.d.once_in(5) {
+            self.idle();
+        }
         while self.left > 0 && self.lines.len() < LINES {
             self.left -= 1;
             self.f.now = self.f.now + self.d.of(&self.of.steps);
@@ -200,6 +241,14 @@ impl Host<'_> {
 
     fn establish(&mut self) {
         let (d, c) = (&mut self.d, self.of);
+        if c.keeps > 0 {
+            // The host's clock is older than the connection, and the handshake of QUIC is data.
+            self.f.now = Instant::ZERO + Span::millis(d.of(&[0, 3_500, 77_777]));
+            let counts = !c.tcp && d.once_in(2);
+            self.f.delivered = Bytes(if counts { d.within(1, 9000) } else { 0 });
+            self.f.lost = Bytes(if counts && d.once_in(2) { d.within(1, 3000) } else { 0 });
+            self.times = (self.f.now, self.f.now);
+        }
         let near = |d: &mut Draw| c.rtt * d.of(&[1, 2, 2, 10, 11]) / d.of(&[1, 1, 2, 10, 20]);
         let mut hs = Handshake::new((!d.once_in(8)).then_some(c.rtt));
         if d.once_in(5) {
@@ -212,7 +261,9 @@ impl Host<'_> {
             PathMemory { cwnd, rtt: near(d), rate: rate(d) }
         });
         if let Some(rtt) = hs.rtt.filter(|_| d.once_in(2)) {
-            (self.f.srtt, self.f.min_rtt) = (Some(rtt), Some(rtt));
+            // An SRTT may be of an earlier connection.
+            let seen = c.keeps == 0 || !d.once_in(3);
+            (self.f.srtt, self.f.min_rtt) = (Some(rtt), seen.then_some(rtt));
         }
         let change = self.control.on_established(&self.f, &hs);
         self.note("established", "handshake", line::handshake(&hs), change);
@@ -277,7 +328,7 @@ impl Host<'_> {
                 cwnd: self.control.state().cwnd,
             };
             self.flight.push_back(state);
-            if self.control.needs_on_sent() {
+            if self.control.needs_on_sent() || self.shows_sent {
                 self.control.on_sent(&self.f, &state);
                 self.note("sent", "sent", line::sent(&state), Change::default());
             }
@@ -304,8 +355,7 @@ impl Host<'_> {
         if newest.mark >= self.newest.mark {
             self.newest = newest;
         }
-        let rtt =
-            (!newest.retransmission && !self.d.once_in(15)).then(|| self.of.rtt + self.d.of(&self.of.queues));
+        let rtt = (!newest.retransmission && !self.d.once_in(15)).then(|| self.of.rtt + self.queue());
         if let Some(rtt) = rtt {
             self.f.min_rtt = Some(self.f.min_rtt.map_or(rtt, |m| m.min(rtt)));
             self.f.srtt = Some(self.f.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
@@ -315,6 +365,7 @@ impl Host<'_> {
             self.upto = self.upto.max(self.newest.mark.position());
         }
         let mut ack = Ack::new(newest, delivered, prior);
+        ack.newly_lost = std::mem::take(&mut self.newly_lost);
         (ack.rtt, ack.limit, ack.upto) = (rtt, self.d.of(&self.of.limits), SendOrder::new(self.upto));
         if held || self.d.once_in(15) {
             ack.bytes = Bytes::ZERO;
@@ -322,6 +373,15 @@ impl Host<'_> {
         self.look();
         let change = self.control.on_ack(&self.f, &ack);
         self.note("ack", "ack", line::ack(&ack), change);
+    }
+
+    /// By how much the next sample exceeds the RTT.
+    fn queue(&mut self) -> Span {
+        if self.queue.1 == 0 {
+            self.queue = (self.d.of(&self.of.queues), self.of.keeps.max(1));
+        }
+        self.queue.1 -= 1;
+        self.queue.0
     }
 
     fn signal(&mut self) {
@@ -333,6 +393,9 @@ impl Host<'_> {
         };
         let (lost, _) = self.take(n);
         self.f.lost += lost;
+        if self.of.keeps > 0 {
+            self.newly_lost += lost;
+        }
         let first = self.episode.is_none() || signal == Signal::Timeout;
         if first {
             self.episode = Some(self.d.once_in(self.of.spurious));
@@ -358,6 +421,8 @@ impl Host<'_> {
         self.f.delivered += delivered;
         self.newest = newest.unwrap_or(self.newest);
         let idle = (self.of.rtt * self.d.of(&[1, 2, 10, 100])).max(Span(1));
+        let long = self.of.keeps > 0 && self.d.once_in(4);
+        let idle = if long { Span::secs(11) } else { idle };
         self.f.now = self.f.now + idle;
         let restart = self.d.once_in(2).then_some(Span::millis(300));
         self.look();
