@@ -23,7 +23,8 @@ use std::time::Duration;
 /// The program runs at the client's end of the path. The server's end has the
 /// address 10.77.0.1 ($SLOWSTART_SERVER) and is the network namespace
 /// $SLOWSTART_SERVER_NS. As root, the server has a cgroup
-/// ($SLOWSTART_SERVER_CGROUP), which `kernel trial` and `kernel select` take.
+/// ($SLOWSTART_SERVER_CGROUP), which `kernel trial` and `kernel select` take
+/// outside of this command; the program and the server see no cgroups.
 /// The link of the path carries the direction from server to client.
 ///
 /// Exit status: that of the program; 128+N if signal N ended it; 130 after

@@ -219,7 +219,8 @@ fn control_line(r: &Running) -> String {
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
         format!("  {} open of {}{exits}", open_text(c), c.started)
     });
-    format!("{:<16}{:<19}{by}{counts}", printable(&r.name), r.startup.unwrap_or("-"))
+    let startup = r.startup.unwrap_or(if r.of_trial { "an arm of a trial" } else { "-" });
+    format!("{:<16}{startup:<19}{by}{counts}", printable(&r.name))
 }
 
 fn selection_line(s: &PinnedSelection) -> String {

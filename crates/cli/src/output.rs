@@ -152,7 +152,11 @@ pub(crate) fn write_error(line: &str) {
 pub(crate) fn is_closed_pipe(e: &anyhow::Error) -> bool {
     let kind = |c: &(dyn std::error::Error + 'static)| {
         let json = c.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-        c.downcast_ref::<io::Error>().map(io::Error::kind).or(json)
+        let csv = c.downcast_ref::<csv::Error>().and_then(|e| match e.kind() {
+            csv::ErrorKind::Io(e) => Some(e.kind()),
+            _ => None,
+        });
+        c.downcast_ref::<io::Error>().map(io::Error::kind).or(json).or(csv)
     };
     e.chain().filter_map(kind).any(|k| k == io::ErrorKind::BrokenPipe)
 }
@@ -171,6 +175,13 @@ pub(crate) fn command() -> String {
 mod tests {
     use super::*;
     use slowstart_study::words::UNITS;
+
+    #[test]
+    fn a_closed_pipe_is_known_inside_an_error_of_csv() {
+        let error = |kind| csv::Error::from(io::Error::from(kind)).into();
+        assert!(is_closed_pipe(&error(io::ErrorKind::BrokenPipe)));
+        assert!(!is_closed_pipe(&error(io::ErrorKind::StorageFull)));
+    }
 
     /// At each width, whatever stands before and behind.
     #[test]

@@ -76,7 +76,7 @@ impl RowWriter {
         }
         let value = serde_json::to_value(row)?;
         if let Some((columns, out)) = &mut self.csv {
-            out.write_record(columns.iter().map(|c| csv_cell(&c.cell(&value)))).map_err(broken)?;
+            out.write_record(columns.iter().map(|c| csv_cell(&c.cell(&value))))?;
             // A reader of a pipe sees each row when it is there, as with --json.
             out.flush()?;
         }
@@ -103,14 +103,6 @@ pub(crate) fn csv_cell(cell: &Cell) -> String {
     let computed =
         matches!(cell, Cell::Text(t) if t.len() > 1 && t.starts_with(['=', '+', '-', '@', '\t', '\r']));
     if computed { format!("'{text}") } else { text }
-}
-
-/// An error of writing as one of input and output, so that a closed pipe is known.
-fn broken(e: csv::Error) -> anyhow::Error {
-    match e.into_kind() {
-        csv::ErrorKind::Io(e) => e.into(),
-        other => anyhow::anyhow!("CSV: {other:?}"),
-    }
 }
 
 #[cfg(feature = "sweep")]

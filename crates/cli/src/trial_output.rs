@@ -78,7 +78,9 @@ pub(crate) fn table(a: &Analysis, gaps: &[Gap], counts: &TrialCounts, color: boo
     for d in &a.stop_delays {
         let (arm, guard, harm) = (&d.arm, &d.guard, d.harm * 100.0);
         let _ = match (d.units, d.observed) {
-            (Some(units), _) => writeln!(text, "{arm}: {guard} ends it within {units} units at {harm:+.0}%"),
+            (Some(units), _) => {
+                writeln!(text, "{arm}: if it had {harm:+.0}%, {guard} would end it within {units} units")
+            }
             (None, 0) => writeln!(
                 text,
                 "{arm}: {guard} cannot end it: this arm or the control has no connection with that measure"

@@ -5,6 +5,7 @@ use crate::facts::Counts;
 use crate::open::{Open, counts};
 use crate::pins::{MAPS, pin_dir};
 use crate::table::{Control, TABLE};
+use crate::trial::is_arm_name;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ProgramType};
 use slowstart_files::read_kernel;
@@ -19,6 +20,8 @@ pub struct Running {
     pub name: String,
     /// The name of its startup in the registry, if that is in the table.
     pub startup: Option<&'static str>,
+    /// True if it is of an arm of a trial.
+    pub of_trial: bool,
     /// True if it is pinned.
     pub pinned: bool,
     /// Process identifier and name of each process that holds it.
@@ -147,7 +150,8 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
         let counts = maps.and_then(|(map, conns)| counts(&map, &Open::of(&conns)));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();
-        Running { name, startup, pinned, held_by, counts }
+        let of_trial = is_arm_name(&name);
+        Running { name, startup, of_trial, pinned, held_by, counts }
     };
     Ok(available()?.into_iter().filter(|n| n.starts_with("ss_")).map(of).collect())
 }

@@ -101,8 +101,19 @@ fn load_arm(arm: &str, number: usize) -> Result<(String, Option<Held>), KernelEr
         let why = format!("this kernel has {}; try modprobe tcp_{arm}", available.join(", "));
         return Err(KernelError::refused(format!("arm {arm}"), why));
     }
-    let held = load_as(&Spec::read(arm, "cubic")?, format!("ss_{:x}_t{number}", std::process::id()))?;
+    let held = load_as(&Spec::read(arm, "cubic")?, arm_name(number))?;
     Ok((held.name.clone(), Some(held)))
+}
+
+/// The name in the kernel of an arm's control, of which no other process loads one.
+fn arm_name(number: usize) -> String {
+    format!("ss_{:x}_t{number}", std::process::id())
+}
+
+/// True if a trial, of any process, gave a control this name.
+pub(crate) fn is_arm_name(name: &str) -> bool {
+    let parts = name.strip_prefix("ss_").and_then(|rest| rest.split_once("_t"));
+    parts.is_some_and(|(pid, number)| u32::from_str_radix(pid, 16).is_ok() && number.parse::<usize>().is_ok())
 }
 
 fn plan_bytes(spec: &TrialSpec<'_>, names: &[String]) -> Vec<u8> {
@@ -428,6 +439,14 @@ fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<RawRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arms_are_known_by_their_names() {
+        assert!(is_arm_name(&arm_name(2)));
+        for other in ["ss_search", "ss_search_reno", "ss_1f_check", "ss_1f_2", "cubic"] {
+            assert!(!is_arm_name(other), "{other}");
+        }
+    }
 
     /// A record as `struct record` of `trial.bpf.c`.
     fn record() -> Vec<u8> {

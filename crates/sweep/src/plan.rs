@@ -158,7 +158,14 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         let other = |e: toml::de::Error| PlanError::Other(e.to_string().trim_end().to_string());
         let mut table: toml::Table = text.parse().map_err(other)?;
-        let given = table.remove("axes");
+        let given: BTreeMap<String, toml::Value> =
+            table.remove("axes").map(|a| a.try_into().map_err(other)).transpose()?.unwrap_or_default();
+        // An axis of paths needs no other path.
+        if let Some(paths) = given.get("path").filter(|_| !table.contains_key("path")) {
+            table.extend(
+                written("path", paths)?.into_iter().next().map(|first| ("path".into(), first.into())),
+            );
+        }
         let draws = table.remove("draws").map(|d| d.try_into::<DrawsText>().map_err(other)).transpose()?;
         let mut base: StudyText = table.try_into().map_err(other)?;
         if let Some(startup) = base.startups.iter().find(|s| own_settings(s).1.is_some()) {
@@ -166,8 +173,6 @@ impl Plan {
                 "startups: found {startup:?}, expected startups without settings of their own: they are an axis, as \"set.iw\" = \"10,20\""
             )));
         }
-        let given: BTreeMap<String, toml::Value> =
-            given.map(|a| a.try_into().map_err(other)).transpose()?.unwrap_or_default();
         let axes = given
             .iter()
             .map(|(name, value)| {
@@ -521,4 +526,19 @@ fn with_key(path: &str, key: &str, value: &str) -> String {
         .filter(|w| !w.is_empty() && !w.starts_with(&prefix))
         .collect();
     format!("{} {prefix}{value}", kept.join(" ")).trim_start().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_of_paths_needs_no_other_path() {
+        let text = "startups = [\"search\"]\nsize = \"10kB\"\n";
+        let axes = "[axes]\npath = [\"leo\", \"geo\"]\n";
+        let runs = |text: &str| Plan::read(text, None, None).map(|p| p.len());
+        assert_eq!(runs(&format!("{text}{axes}")).ok(), runs(&format!("path = \"geo\"\n{text}{axes}")).ok());
+        assert_eq!(runs(&format!("{text}{axes}")).ok(), Some(2));
+        assert!(runs(text).is_err());
+    }
 }
