@@ -187,9 +187,18 @@ fn the_exit_of_the_kernel_is_found_from_either_end() {
         } else {
             assert_eq!(exit.evidence, "loss", "{name}");
         }
-        // The kernel set ssthresh between two samples, within about one RTT of the exit that replay sees.
+        // The kernel set ssthresh between two samples, which on a busy machine are far apart, within about one RTT of the exit
+        // that replay sees.
         let set = samples.exit.as_ref().expect("a threshold").time_s;
+        let between = |c: &String| {
+            let times = c.strip_prefix("from samples: slow start ended between ")?.strip_suffix(" s")?;
+            let (from, to) = times.split_once(" and ")?;
+            Some((from.parse::<f64>().ok()?, to.parse::<f64>().ok()?))
+        };
+        let (from, to) = samples.caveats.iter().find_map(between).unwrap_or((set, set));
         let rtt = server.min_rtt_s.unwrap_or(0.0) + server.peak_delay_s.unwrap_or(0.0);
-        assert!((exit.time_s - set).abs() < 2.0 * rtt + 0.05, "{name}: {} s, ss {set} s", exit.time_s);
+        let slack = 2.0 * rtt + 0.05;
+        let near = (from - slack..to + slack).contains(&exit.time_s);
+        assert!(near, "{name}: {} s, ss {from} to {to} s", exit.time_s);
     }
 }
