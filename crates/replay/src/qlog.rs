@@ -245,6 +245,9 @@ fn analyse(
         let mut findings = e.analysis.finish(e.exit);
         findings.window_fell = e.samples.windows(2).find(|s| s[1].cwnd < s[0].cwnd).map(|s| s[1].at);
         let mut row = Transfer::new(source, number, mss).with(&findings);
+        if let Some(named) = &findings.named {
+            row.name(named, true);
+        }
         row.packets = Some(e.packets);
         row.retransmitted_packets = Some(e.lost);
         if received > e.packets * 2 {

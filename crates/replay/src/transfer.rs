@@ -7,6 +7,7 @@ use crate::connection::{Connection, Ecn, Vantage};
 use crate::fit::FittedPath;
 use crate::fork::ForkResult;
 use crate::infer::{ExitEstimate, NoExit};
+use crate::naming::Named;
 use crate::observer::{Moment, TimedEvent};
 use crate::sender::Counters;
 use serde::{Deserialize, Serialize};
@@ -477,6 +478,14 @@ impl Transfer {
         self.startups = f.startups.iter().map(startup_row).collect();
         self
     }
+
+    /// States which startup the sender used: without the begin of the connection only those that explain what was sent.
+    pub(crate) fn name(&mut self, named: &Named, begins: bool) {
+        let strings = |all: &Vec<&str>| all.iter().map(ToString::to_string).collect();
+        self.sender_startup = named.name.filter(|_| begins).map(str::to_string);
+        self.sender_startup_class = named.class.as_ref().filter(|_| begins).map(strings);
+        self.sender_startup_fits = Some(strings(&named.fits));
+    }
 }
 
 fn address(end: (u128, u16)) -> String {
@@ -530,11 +539,7 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         t.certain &= !(by_loss && reordered);
         if let Some(named) = findings.named.as_ref().filter(|_| exact && !(by_loss && reordered)) {
             // Without the handshake it is not known that the connection begins here.
-            let begins = c.handshake.is_some();
-            let strings = |all: &Vec<&str>| all.iter().map(ToString::to_string).collect();
-            t.sender_startup = named.name.filter(|_| begins).map(str::to_string);
-            t.sender_startup_class = named.class.as_ref().filter(|_| begins).map(strings);
-            t.sender_startup_fits = Some(strings(&named.fits));
+            t.name(named, c.handshake.is_some());
         }
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
         t.caveats = caveats(c, from, &n, findings.no_path);
