@@ -13,23 +13,29 @@ use std::time::{Duration, Instant};
 
 /// One download, as its two ends saw it.
 #[derive(Debug)]
-pub struct Download {
+pub(crate) struct Download {
     /// The server's congestion control.
-    pub control: String,
+    pub(crate) control: String,
     /// Time from the request to byte 100,000, and to the last byte.
-    pub time_100kb_s: f64,
-    pub time_last_s: f64,
+    pub(crate) time_100kb_s: f64,
+    pub(crate) time_last_s: f64,
 }
 
 /// The command that runs a test of this file alone: [`serves`] or [`downloads`].
-pub fn role(name: &str) -> String {
+pub(crate) fn role(name: &str) -> String {
     let program = std::env::current_exe().expect("known");
     format!("{} --exact downloads::{name} --nocapture", program.display())
 }
 
 /// Downloads `n` times this number of bytes over an emulated path from a server in the cgroup, `parallel` at
 /// a time, each with a new connection.
-pub fn download(cgroup: &Cgroup, path: &str, n: usize, parallel: usize, bytes: usize) -> Vec<Download> {
+pub(crate) fn download(
+    cgroup: &Cgroup,
+    path: &str,
+    n: usize,
+    parallel: usize,
+    bytes: usize,
+) -> Vec<Download> {
     let done =
         slowstart(&["emulate", path, "--serve", &role("serves"), "--", "sh", "-c", &role("downloads")])
             // The server has a /sys of its own.
@@ -56,7 +62,7 @@ pub fn download(cgroup: &Cgroup, path: &str, n: usize, parallel: usize, bytes: u
 }
 
 /// How many downloads used each control.
-pub fn by_control(all: &[Download]) -> BTreeMap<&str, usize> {
+pub(crate) fn by_control(all: &[Download]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for d in all {
         *counts.entry(d.control.as_str()).or_default() += 1;
