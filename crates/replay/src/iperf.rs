@@ -286,9 +286,10 @@ impl Streams {
                 } else {
                     format!("between {} and {} s", seconds(from), seconds(until))
                 };
-                let (did, window) = match flow.windows {
-                    true => ("written", format!(", with a window of {}", bytes(cwnd.0))),
-                    false => ("written or received", String::new()),
+                let (did, window) = if flow.windows {
+                    ("written", format!(", with a window of {}", bytes(cwnd.0)))
+                } else {
+                    ("written or received", String::new())
                 };
                 let stall = format!("nothing was {did} {when}{window}");
                 match t.unclear.as_mut().filter(|_| to_the_end && flow.windows) {
