@@ -141,8 +141,9 @@ fn a_kernel_gets_the_acks_that_a_filter_leaves() {
     let (sim, linux) = (exit(&[], "hystart"), exit(&["--engine", &engine], "cubic"));
     assert_eq!(sim.reason, linux.reason);
     assert!((sim.time_s - linux.time_s).abs() < 1e-3, "{sim:?}, the kernel {linux:?}");
+    // One packet with 6.12, two with 6.1.
     assert!(
-        sim.detected_cwnd_bytes.abs_diff(linux.detected_cwnd_bytes) <= 1448,
+        sim.detected_cwnd_bytes.abs_diff(linux.detected_cwnd_bytes) <= 2 * 1448,
         "{sim:?}, the kernel {linux:?}"
     );
 }
