@@ -366,6 +366,8 @@ fn a_trial_goes_on_in_its_folder_after_a_restart() {
     download(&cgroup, path, 6, 2, 10_000);
     let written = || fs::read_to_string(out.join("connections.jsonl")).unwrap_or_default();
     wait_until("six rows", || written().matches('\n').count() == 6);
+    // What was assigned is written each second.
+    thread::sleep(Duration::from_millis(2500));
     trial.child.kill().expect("it runs");
     trial.child.wait().expect("it ends");
     drop(trial);
