@@ -219,7 +219,7 @@ fn control_line(r: &Running) -> String {
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
         format!("  {} open of {}{exits}", open_text(c), c.started)
     });
-    let startup = r.startup.unwrap_or(if r.of_trial { "an arm of a trial" } else { "-" });
+    let startup = r.startup.unwrap_or(if r.is_arm() { "an arm of a trial" } else { "-" });
     format!("{:<16}{startup:<19}{by}{counts}", printable(&r.name))
 }
 

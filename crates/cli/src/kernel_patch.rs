@@ -17,6 +17,7 @@ use slowstart_league::twins::{
 use slowstart_study::engines::{Engine, EngineError};
 use slowstart_study::record::Row;
 use slowstart_study::scenario::Study;
+use slowstart_study::words::plural;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -203,14 +204,13 @@ impl KernelPatch {
         }
         let populations: std::collections::BTreeSet<&str> =
             all.iter().map(|t| t.case.population.as_str()).collect();
-        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let _ = writeln!(
             out,
             "{}, {} of one flow over {} of {} (seed {})\n",
             self.control,
             self.size,
-            count(all.len(), "path"),
-            count(populations.len(), "population"),
+            plural(all.len() as u64, "path"),
+            plural(populations.len() as u64, "population"),
             self.seed
         );
         out += &self.headers("median");

@@ -79,7 +79,7 @@ impl TrialFolder {
         kept: &mut Kept,
         (fixed, plan): (&Fixed, &Plan),
         (now_unix_s, kernel): (u64, Option<String>),
-        each: impl FnMut(Outcome, bool),
+        mut each: impl FnMut(Outcome, bool),
     ) -> Result<Self> {
         let shown = || format!("--out {}", dir.display());
         kept.goes_on_as(fixed).with_context(shown)?;
@@ -88,10 +88,15 @@ impl TrialFolder {
         let named = || format!("--out: {}", file.display());
         let rows = slowstart_files::append(&file).with_context(named)?;
         let reasons: Vec<&'static str> = ExitReason::ALL.iter().map(|r| r.name()).collect();
-        let read = read_rows(BufReader::new(&rows), plan, &reasons, each).with_context(named)?;
+        let mut rows_of = vec![0; plan.arms().len()];
+        let counted = |outcome: Outcome, of_a_a: bool| {
+            rows_of[outcome.arm] += u64::from(!of_a_a);
+            each(outcome, of_a_a);
+        };
+        let read = read_rows(BufReader::new(&rows), plan, &reasons, counted).with_context(named)?;
         let found = read.with_context(named)?;
         rows.set_len(found.whole_bytes).with_context(named)?;
-        kept.resume(now_unix_s, kernel, found.cut_bytes);
+        kept.resume(now_unix_s, kernel, found.cut_bytes, &rows_of);
         let (missing, len) = (kept.rows_missing, found.whole_bytes);
         let folder = Self { dir: dir.to_path_buf(), rows, len, missing, failed: None, _lock: lock };
         folder.keep(kept)?;
@@ -264,6 +269,7 @@ mod tests {
         assert_eq!(fs::read(&rows).expect("there").len(), whole.len() + 10, "an error changes nothing");
         let mut folder = resume(&fixed(Measure::TimeLast), &mut state).expect("the same plan");
         assert_eq!((state.gaps.len(), state.gaps[0].cut_bytes, arms), (1, 10, vec![0, 1, 1]));
+        assert_eq!(state.counts.assigned, [1, 2], "they were not kept before it was killed");
         assert_eq!(folder.salt().expect("readable"), Some([9; 32]));
         folder.write(&plan(), &outcome(0), false, true);
         let text = fs::read_to_string(&rows).expect("text");

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
 mod jumping_clock;
+mod wait;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,6 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use wait::wait_until;
 
 const PATH: &str = "rate=100Mbit rtt=4ms queue=1bdp";
 
@@ -53,17 +55,6 @@ fn namespaces(pid: u32) -> Vec<String> {
     let prefix = format!("slowstart-{pid}-");
     let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
     names.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.starts_with(&prefix)).collect()
-}
-
-/// Waits up to 30 s for a condition.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..3000 {
-        if condition() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what}: not within 30 s");
 }
 
 /// Process ids in a namespace.

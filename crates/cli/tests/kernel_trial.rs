@@ -10,6 +10,7 @@ mod downloads;
 mod jumping_clock;
 #[path = "kernel_trial/running.rs"]
 mod running;
+mod wait;
 mod works;
 
 use conform::conform;
@@ -32,6 +33,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use wait::wait_until;
 use works::works;
 
 /// One test at a time: each path has a real-time thread, and a machine may have only one or two processors.
@@ -80,16 +82,6 @@ fn nearest(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
 fn rows(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("connections.jsonl")).expect("written");
     text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
-}
-
-/// Waits up to 30 s for a condition.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let found = (0..300).any(|_| {
-        let is = condition();
-        thread::sleep(Duration::from_millis(if is { 0 } else { 100 }));
-        is
-    });
-    assert!(found, "{what}: not within 30 s");
 }
 
 /// An empty folder's name.
@@ -366,8 +358,6 @@ fn a_trial_goes_on_in_its_folder_after_a_restart() {
     download(&cgroup, path, 6, 2, 10_000);
     let written = || fs::read_to_string(out.join("connections.jsonl")).unwrap_or_default();
     wait_until("six rows", || written().matches('\n').count() == 6);
-    // What was assigned is written each second.
-    thread::sleep(Duration::from_millis(2500));
     trial.child.kill().expect("it runs");
     trial.child.wait().expect("it ends");
     drop(trial);

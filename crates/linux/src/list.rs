@@ -20,8 +20,6 @@ pub struct Running {
     pub name: String,
     /// The name of its startup in the registry, if that is in the table.
     pub startup: Option<&'static str>,
-    /// True if it is of an arm of a trial.
-    pub of_trial: bool,
     /// True if it is pinned.
     pub pinned: bool,
     /// Process identifier and name of each process that holds it.
@@ -140,6 +138,13 @@ fn holder(process: &Path) -> Option<Holder> {
     Some(Holder { pid, comm: comm.trim().to_string(), maps })
 }
 
+impl Running {
+    /// Returns true if it is an arm of a trial, of any process.
+    pub fn is_arm(&self) -> bool {
+        is_arm_name(&self.name)
+    }
+}
+
 /// Returns every control of this project that is registered, whoever loaded it.
 pub fn list() -> Result<Vec<Running>, KernelError> {
     let all = Holders::find();
@@ -150,8 +155,7 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
         let counts = maps.and_then(|(map, conns)| counts(&map, &Open::of(&conns)));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();
-        let of_trial = is_arm_name(&name);
-        Running { name, startup, of_trial, pinned, held_by, counts }
+        Running { name, startup, pinned, held_by, counts }
     };
     Ok(available()?.into_iter().filter(|n| n.starts_with("ss_")).map(of).collect())
 }

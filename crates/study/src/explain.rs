@@ -4,7 +4,7 @@ use crate::limits::{LostBy, dropper};
 use crate::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Marks, Objects, Row, Sample, Trace};
 use crate::scenario::Study;
 use crate::summary::label;
-use crate::words::{bytes, number, rate};
+use crate::words::{bytes, number, plural, rate};
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Span};
 use slowstart_sim::app;
@@ -578,10 +578,6 @@ fn internal_values(s: &Sample) -> String {
     }
     let shown: Vec<String> = s.gauges.iter().map(|(k, v)| format!("{k} = {}", number(*v))).collect();
     format!(" Its internal values: {}.", shown.join(", "))
-}
-
-fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", number(n as f64), if n == 1 { "" } else { "s" })
 }
 
 fn packets(n: u64) -> String {

@@ -40,6 +40,11 @@ pub fn number(x: f64) -> String {
     fixed(x, if x.fract() == 0.0 { 0 } else { decimals(x) })
 }
 
+/// A number of things: `1 packet`, `1,003 packets`.
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", number(n as f64), if n == 1 { "" } else { "s" })
+}
+
 /// A median and its interval as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {

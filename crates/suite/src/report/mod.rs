@@ -13,6 +13,7 @@ pub use draft::{Date, DraftError, Front, draft};
 pub use html::html;
 pub use ktap::ktap;
 pub use markdown::{NOT_SHOWN, markdown};
+use slowstart_study::words::plural;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -54,11 +55,6 @@ fn value_and_limit(e: &Entry) -> (String, String) {
     (value, number(e.limit))
 }
 
-/// A number of scenarios.
-fn plural(n: usize) -> String {
-    if n == 1 { "1 scenario".into() } else { format!("{n} scenarios") }
-}
-
 /// The verdict on each startup, a sentence each.
 pub fn sentences(report: &Report) -> Vec<String> {
     let of = |s: &String| {
@@ -80,8 +76,13 @@ pub fn sentences(report: &Report) -> Vec<String> {
         parts.extend((worse > 0).then(|| {
             format!("{worse} met only against slow start, and worse than today's default (hystart)")
         }));
-        parts.extend((never > 0).then(|| format!("in {} some transfers never complete", plural(never))));
-        parts.extend((broken > 0).then(|| format!("in {} it breaks a rule", plural(broken))));
+        parts.extend(
+            (never > 0)
+                .then(|| format!("in {} some transfers never complete", plural(never as u64, "scenario"))),
+        );
+        parts.extend(
+            (broken > 0).then(|| format!("in {} it breaks a rule", plural(broken as u64, "scenario"))),
+        );
         parts.join("; ") + "."
     };
     report.startups.iter().map(of).collect()
