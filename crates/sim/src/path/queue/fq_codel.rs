@@ -187,8 +187,7 @@ impl Queueing for FqCodel {
             let flow = &mut self.flows[turn.flow as usize];
             if flow.deficit <= 0 {
                 flow.deficit += self.params.quantum;
-                self.turns.end(turn);
-                self.turns.add_old(turn.flow);
+                self.turns.postpone(turn);
                 continue;
             }
             let mut head = Head { pool: &mut self.pool, list: &mut flow.list, total: &mut self.total };
@@ -199,10 +198,10 @@ impl Queueing for FqCodel {
             // A new flow that is empty waits behind the old ones, so that it cannot starve them by coming
             // again.
             flow.is_listed = turn.is_new && self.turns.has_old();
-            let stays = flow.is_listed;
-            self.turns.end(turn);
-            if stays {
-                self.turns.add_old(turn.flow);
+            if flow.is_listed {
+                self.turns.postpone(turn);
+            } else {
+                self.turns.end(turn);
             }
         }
     }
