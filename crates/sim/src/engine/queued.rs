@@ -140,7 +140,7 @@ impl Waiting {
 
 impl Net {
     /// Puts `n` packets that an end sends into the queue discipline of its direction.
-    #[inline(never)]
+    #[inline]
     pub(super) fn enqueue_train(
         &mut self,
         end: End,
@@ -150,17 +150,18 @@ impl Net {
         n: u32,
     ) {
         let mut departures = std::mem::take(&mut self.waiting.departures);
+        let direction = leaving(&mut self.path, end);
+        let is_host = direction.has_host_queue();
+        self.lines[queued.line.index()].queued += n as usize;
         for left in (0..n).rev() {
             queued.packet.set_push(s.has(PSH) && left == 0);
-            let direction = leaving(&mut self.path, end);
             let id = self.waiting.insert(queued);
             if queued.packet.has_segment() {
                 let (seq, flags) = (queued.packet.seq, queued.packet.flags());
                 let rate_request = direction.grant(s.rate_request);
                 self.waiting.store_segment(id, Segment { seq, flags, rate_request, ..s });
             }
-            self.lines[queued.line.index()].queued += 1;
-            if direction.has_host_queue() {
+            if is_host {
                 self.waiting.hold(queued.packet.to.flow(), info.bytes);
             }
             direction.enqueue(self.now, info, id, &mut departures);
@@ -175,27 +176,30 @@ impl Net {
     pub(super) fn serve_queue(&mut self, end: End, until: Instant) -> u64 {
         let mut departures = std::mem::take(&mut self.waiting.departures);
         let limit = self.first_clock(end).min(until);
-        let mut times = 0;
-        loop {
-            let direction = leaving(&mut self.path, end);
-            let served = departures.len();
-            direction.serve(self.now, &mut departures);
-            times += 1;
-            let next = direction.next().unwrap_or(Instant::NEVER);
-            let drops = departures[served..].iter().any(|d| d.outcome.is_err());
-            if next >= limit || drops || direction.has_host_queue() {
-                break;
-            }
-            self.advance_to(end, next);
-        }
+        let direction = leaving(&mut self.path, end);
+        let limit = if direction.has_host_queue() { self.now } else { limit };
+        let (last, times) = direction.serve_until(self.now, limit, &mut departures);
+        self.advance_to(end, last);
         self.forward(end, departures);
         times
     }
 
     /// Puts departures into their lines, records what happened to them, and notes when the next one is due.
+    #[inline]
     fn forward(&mut self, end: End, mut departures: Vec<Departure>) {
+        // Mostly none leaves when a packet comes.
+        if !departures.is_empty() {
+            self.forward_all(end, &departures);
+            departures.clear();
+        }
+        self.waiting.departures = departures;
+        self.waiting.pending[end] = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);
+    }
+
+    #[inline(never)]
+    fn forward_all(&mut self, end: End, departures: &[Departure]) {
         let is_host = leaving(&mut self.path, end).has_host_queue();
-        for d in departures.drain(..) {
+        for d in departures {
             let Queued { mut packet, line, is_data } = self.waiting.packets[d.id as usize];
             let flow = packet.to.flow();
             if is_host {
@@ -215,8 +219,6 @@ impl Net {
                 self.waiting.free.push(d.id);
             }
         }
-        self.waiting.departures = departures;
-        self.waiting.pending[end] = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);
     }
 
     fn enter_line(&mut self, line: LineId, at: Instant, packet: Packet, id: u32) {

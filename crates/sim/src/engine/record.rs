@@ -83,6 +83,7 @@ impl Engine {
     }
 
     /// Records that an end has sent its SYN or SYN-ACK again, since it had been `resent` times.
+    #[inline]
     pub(super) fn record_handshake(&mut self, flow: FlowId, end: End, resent: u8) {
         if self.flow(flow).ends[end].syn_losses() > resent {
             let name = if end == End::Client { "SYN" } else { "SYN-ACK" };

@@ -62,7 +62,7 @@ impl Bottleneck {
     /// Puts a packet into the queue at `now`, after the packets served by then.
     pub(super) fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         if self.next <= now {
-            self.serve(now, out);
+            self.serve_at_once(now, out);
         }
         let packet = Packet { id, flow: p.flow, bytes: p.bytes, ecn: p.ecn, at: now };
         if let Some(cause) = self.refuses(now) {
@@ -81,7 +81,7 @@ impl Bottleneck {
         if self.next == Instant::NEVER || self.queue.packets() == 0 {
             self.look(now);
             if self.next <= now {
-                self.serve(now, out);
+                self.serve_at_once(now, out);
             }
         }
     }
@@ -120,11 +120,23 @@ impl Bottleneck {
     /// Sends a packet at `at`; when its last bit leaves, or its loss.
     #[inline]
     fn send(&mut self, at: Instant, bytes: u32) -> Result<Instant, Dropped> {
-        let Some(outage) = &self.beside.outage else { return Ok(self.service.send(at, bytes)) };
-        let left = outage.leaves(at, |t| self.service.send(t, bytes));
+        match &self.beside.outage {
+            None => Ok(self.service.send(at, bytes)),
+            Some(outage) => Self::send_despite(outage, &mut self.service, at, bytes),
+        }
+    }
+
+    #[cold]
+    fn send_despite(
+        outage: &Outage,
+        service: &mut Service,
+        at: Instant,
+        bytes: u32,
+    ) -> Result<Instant, Dropped> {
+        let left = outage.leaves(at, |t| service.send(t, bytes));
         let flush = outage.next_flush(at);
         if left > flush {
-            self.service.abandon(outage.link_time(flush));
+            service.abandon(outage.link_time(flush));
             return Err(Dropped::new(flush, Cause::Outage));
         }
         Ok(left)
@@ -150,8 +162,16 @@ impl Bottleneck {
         }
     }
 
+    /// [`Self::serve`] when a packet comes: mostly others wait, and none leaves then.
+    #[inline(never)]
+    fn serve_at_once(&mut self, now: Instant, out: &mut Vec<Departure>) {
+        self.serve(now, out);
+    }
+
     /// Sends what may leave the queue up to `now`: each with the time at which its last bit leaves, or its
     /// drop.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub(super) fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
         while self.next <= now {
             let at = self.next;

@@ -65,16 +65,20 @@ impl Service {
     }
 
     /// Sends a packet that arrives now; when its last bit leaves.
+    #[inline]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),
             Self::Opportunities(o) => o.send(now, bytes),
-            Self::Shaped(s) => {
-                let start = s.1.ready(s.0.free(now), bytes);
-                s.1.take(start, bytes);
-                s.0.send(start, bytes)
-            }
+            Self::Shaped(s) => Self::send_shaped(s, now, bytes),
         }
+    }
+
+    #[inline(never)]
+    fn send_shaped((service, buckets): &mut (Self, Buckets), now: Instant, bytes: u32) -> Instant {
+        let start = buckets.ready(service.free(now), bytes);
+        buckets.take(start, bytes);
+        service.send(start, bytes)
     }
 
     pub(super) fn abandon(&mut self, at: Instant) {

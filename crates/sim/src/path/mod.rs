@@ -281,6 +281,8 @@ impl Direction {
     /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to
     /// `out`: this packet, or others, with their arrivals or drops. Arrivals are in order, though packets that
     /// a netem delays may be not.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         if self.staged {
             return self.enqueue_staged(now, p, id, out);
@@ -296,7 +298,9 @@ impl Direction {
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.enqueue(now, p, id, out);
         }
-        self.carry(out, first);
+        if out.len() > first {
+            self.carry(&mut out[first..]);
+        }
     }
 
     /// [`Self::enqueue`] over further links, or with a netem.
@@ -332,6 +336,8 @@ impl Direction {
     }
 
     /// Dequeues what may be sent by `now` and appends it to `out`.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
         if self.staged {
             return self.serve_staged(now, out);
@@ -340,7 +346,23 @@ impl Direction {
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.serve(now, out);
         }
-        self.carry(out, first);
+        self.carry(&mut out[first..]);
+    }
+
+    /// [`Self::serve`] at `now`, and then at each time before `until` at which the queue has something to do, until
+    /// something is dropped. Returns the last of these times, and their number.
+    pub fn serve_until(&mut self, now: Instant, until: Instant, out: &mut Vec<Departure>) -> (Instant, u64) {
+        let (mut at, mut times) = (now, 0);
+        loop {
+            let first = out.len();
+            self.serve(at, out);
+            times += 1;
+            let next = self.next().unwrap_or(Instant::NEVER);
+            if next >= until || out[first..].iter().any(|d| d.outcome.is_err()) {
+                return (at, times);
+            }
+            at = next;
+        }
     }
 
     #[cold]
@@ -355,16 +377,10 @@ impl Direction {
         }
     }
 
-    /// Takes what left the link through the rest of the direction: `out` from `first` on.
-    #[inline]
-    fn carry(&mut self, out: &mut [Departure], first: usize) {
-        // Mostly nothing leaves when a packet comes.
-        if out.len() > first {
-            self.carry_all(&mut out[first..]);
-        }
-    }
-
-    fn carry_all(&mut self, out: &mut [Departure]) {
+    /// Takes what left the link through the rest of the direction.
+    #[allow(clippy::inline_always, reason = "mostly one packet leaves, or none")]
+    #[inline(always)]
+    fn carry(&mut self, out: &mut [Departure]) {
         for d in out {
             let has_link_behind = self.link.is_some();
             if has_link_behind && !self.slow_interface {

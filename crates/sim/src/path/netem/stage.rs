@@ -158,7 +158,7 @@ impl Direction {
 
     /// Takes what left the queue behind netem through the rest of the direction.
     fn carry_from_queue(&mut self, out: &mut Vec<Departure>, first: usize) {
-        self.carry(out, first);
+        self.carry(&mut out[first..]);
         let Some(stage) = &mut self.netem else { return };
         for d in &mut out[first..] {
             let (waited, corrupt) = stage.behind[d.id as usize];

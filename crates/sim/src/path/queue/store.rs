@@ -41,6 +41,7 @@ impl List {
     }
 
     /// Appends a packet.
+    #[inline]
     pub(super) fn push(&mut self, pool: &mut Pool, p: Packet) {
         let place = if let Some(place) = pool.free {
             let next = pool.places[place as usize].1;
@@ -62,6 +63,7 @@ impl List {
     }
 
     /// Removes the first packet.
+    #[inline]
     pub(super) fn pop(&mut self, pool: &mut Pool) -> Option<Packet> {
         if self.packets == 0 {
             return None;
