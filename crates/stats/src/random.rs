@@ -26,6 +26,35 @@ pub const fn scale(random: u64, n: u64) -> u64 {
     ((random as u128 * n as u128) >> 64) as u64
 }
 
+/// The name of a stream, made of parts without a string.
+#[derive(Copy, Clone, Debug)]
+pub struct Name(u64);
+
+impl Name {
+    /// A name that is this text.
+    pub fn new(text: &str) -> Self {
+        Self(0xcbf2_9ce4_8422_2325).text(text)
+    }
+
+    /// This name with a text after it.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        text.bytes().fold(self, Self::byte)
+    }
+
+    /// This name with a decimal number after it.
+    #[must_use]
+    pub fn number(self, n: usize) -> Self {
+        let before = if n < 10 { self } else { self.number(n / 10) };
+        before.byte(b'0' + (n % 10) as u8)
+    }
+
+    /// FNV-1a distinguishes names.
+    fn byte(self, byte: u8) -> Self {
+        Self((self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -36,11 +65,13 @@ pub struct Stream {
 impl Stream {
     /// Returns the stream of this name for this seed, the same on every machine.
     pub fn named(seed: u64, name: &str) -> Self {
-        // FNV-1a distinguishes names; one step of the generator then spreads (seed, name) over all keys.
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-        Self { key: at(at(seed, 0) ^ hash, 0), drawn: 0 }
+        Self::of(seed, Name::new(name))
+    }
+
+    /// The same for a name in parts.
+    pub fn of(seed: u64, name: Name) -> Self {
+        // One step of the generator spreads (seed, name) over all keys.
+        Self { key: at(at(seed, 0) ^ name.0, 0), drawn: 0 }
     }
 
     /// Returns any `u64`, all equally likely.
@@ -110,6 +141,15 @@ mod tests {
         assert_eq!(take(1, "forward.loss"), take(1, "forward.loss"));
         assert_ne!(take(1, "forward.loss"), take(2, "forward.loss"));
         assert_ne!(take(1, "forward.loss"), take(1, "back.loss"));
+    }
+
+    #[test]
+    fn a_name_in_parts_is_the_whole_name() {
+        for n in [0, 9, 10, 1_234_567, usize::MAX] {
+            let parts = Name::new("flow").number(n).text(".app");
+            let whole = format!("flow{n}.app");
+            assert_eq!(Stream::of(7, parts).any(), Stream::named(7, &whole).any(), "{whole}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::truth::{OneWay, Truth};
 use crate::app::{App, Feedback, Kind as AppKind, Object};
 use crate::ends::{End, PerEnd};
 use crate::path::Links;
-use crate::random::Stream;
+use crate::random::{Name, Stream};
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::profile::Profile;
 use crate::tcp::sender::Phase;
@@ -119,7 +119,8 @@ impl Flow {
     ) -> Self {
         let p = &spec.profile;
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
-        let random = |what: &str| Stream::named(seed, &format!("flow{number}.{what}")).any();
+        let name = Name::new("flow").number(number);
+        let random = |end: &str, what: &str| Stream::of(seed, name.text(end).text(what)).any();
         let origin = |end| Origin {
             line: lines[end],
             flow,
@@ -127,17 +128,16 @@ impl Flow {
             is_sender: end == spec.direction.sender(),
             captured: captures && spec.recorded,
         };
-        let control = |end: &str| {
-            Checked::new(spec.startup.controller(&spec.avoidance, iw, random(&format!("{end}.control"))))
-        };
-        let isn = |end: &str| random(&format!("{end}.isn")) as u32;
-        let mut server = Endpoint::listening(p, control("server"), isn("server"));
-        let mut client = Endpoint::connecting(p, control("client"), isn("client"));
+        let control =
+            |end: &str| Checked::new(spec.startup.controller(&spec.avoidance, iw, random(end, ".control")));
+        let isn = |end: &str| random(end, ".isn") as u32;
+        let mut server = Endpoint::listening(p, control(".server"), isn(".server"));
+        let mut client = Endpoint::connecting(p, control(".client"), isn(".client"));
         server.remembered = spec.remembered;
         client.remembered = spec.remembered;
         Self {
             ends: PerEnd::new(server, client),
-            app: App::new(spec.app, Stream::named(seed, &format!("flow{number}.app"))),
+            app: App::new(spec.app, Stream::of(seed, name.text(".app"))),
             closed: PerEnd::default(),
             due: PerEnd::default(),
             sender: spec.direction.sender(),
