@@ -93,14 +93,21 @@ fn paper(p: &Paper, papers: &Papers, drawn: &[Drawn], records: &[Record]) -> Res
             h2 { "Headlines" }
             div class="scroll" tabindex="0" {
                 table {
-                    thead { tr { @for h in ["headline", "paper", "each claim alone", "together"] { th scope="col" class="text" { (h) } } } }
+                    thead {
+                        tr {
+                            th scope="col" class="text" { "headline" }
+                            th scope="col" class="text" { "paper" }
+                            th scope="col" class="text more" { "each claim alone" }
+                            th scope="col" class="text" { "together" }
+                        }
+                    }
                     tbody {
                         @for v in &headlines {
                             @let word = v.together.split(' ').next().unwrap_or("");
                             tr {
                                 th scope="row" class="text" { (v.says) }
                                 td class="text words" { (v.paper) }
-                                td class="text words" { (v.alone) }
+                                td class="text words more" { (v.alone) }
                                 td class={ "text words " (class(word)) } { (v.together) }
                             }
                         }
