@@ -120,17 +120,22 @@ impl Reproduce {
         };
         thread::scope(|s| {
             s.spawn(watch);
-            let ran = chosen.into_iter().try_for_each(|e| {
-                let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
-                let judged = judge::judge(e, &runs);
-                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(dir) = &self.out {
-                    write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
-                }
-                bar.suspend(|| show(e, &judged))?;
-                results.push((e, judged));
-                anyhow::Ok(())
-            });
+            let ran = run::several(
+                &chosen,
+                self.seed,
+                self.full,
+                || bar.inc(1),
+                |e, runs| {
+                    let judged = judge::judge(e, &runs);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(dir) = &self.out {
+                        write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
+                    }
+                    bar.suspend(|| show(e, &judged))?;
+                    results.push((e, judged));
+                    anyhow::Ok(())
+                },
+            );
             over.store(true, Ordering::Relaxed);
             ran
         })?;

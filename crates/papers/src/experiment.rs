@@ -8,7 +8,7 @@ use crate::claim::{Claim, Origin, Verdict};
 use crate::measure::Measure;
 use crate::result::ChartKind;
 use crate::statistic::Statistic;
-use crate::web::{self, Web};
+use crate::web::{self, Arrivals, Web, WebResult};
 use serde::Deserialize;
 use slowstart_sim::random::Stream;
 use slowstart_sim::suggest::did_you_mean;
@@ -199,15 +199,37 @@ pub struct Cell {
     pub background: Option<Background>,
     /// The study as the file writes it, with this startup alone.
     pub text: StudyText,
-    pub(crate) cloud: Option<(Web, Profile, bool)>,
+    /// The web clients, their stack and their number; `None` for an ordinary study.
+    pub(crate) cloud: Option<(Web, Profile, u64)>,
 }
 
 impl Cell {
-    /// The result of a run of web clients; `None` if the cell is an ordinary study.
-    pub fn cloud(&self, run: u32) -> Option<Result<web::WebResult, StudyError>> {
-        let (web, profile, full) = self.cloud.as_ref()?;
-        let mut seeds = Stream::named(self.text.seed.unwrap_or(1), &format!("{}.cloud.{run}", self.study));
-        Some(web::run(web, &self.label, profile, seeds.any(), *full))
+    /// The mean number of web clients a second; `None` if the cell is an ordinary study.
+    pub(crate) fn connection_rate(&self) -> Option<Result<f64, StudyError>> {
+        self.cloud.as_ref().map(|(web, profile, _)| web.connection_rate(profile))
+    }
+
+    /// True if both are the same web clients, which arrive at the same times.
+    pub(crate) fn shares_arrivals(&self, other: &Self) -> bool {
+        let (Some(one), Some(two)) = (&self.cloud, &other.cloud) else { return false };
+        self.study == other.study && (&one.0, one.1.mss, one.2) == (&two.0, two.1.mss, two.2)
+    }
+
+    /// The seed of a run of web clients.
+    fn cloud_seed(&self, run: u32) -> u64 {
+        Stream::named(self.text.seed.unwrap_or(1), &format!("{}.cloud.{run}", self.study)).any()
+    }
+
+    /// The web clients of a run, at `rate` a second.
+    pub(crate) fn arrivals(&self, rate: f64, run: u32) -> Arrivals {
+        let counted = self.cloud.as_ref().map_or(0, |(_, _, connections)| *connections);
+        Arrivals::new(rate, counted, self.cloud_seed(run))
+    }
+
+    /// The result of a run of these web clients; `None` if the cell is an ordinary study.
+    pub(crate) fn cloud(&self, arrivals: &Arrivals, run: u32) -> Option<Result<WebResult, StudyError>> {
+        let (web, profile, _) = self.cloud.as_ref()?;
+        Some(web::run(web, &self.label, profile, arrivals, self.cloud_seed(run)))
     }
 
     /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator
@@ -447,6 +469,7 @@ impl Experiment {
                 );
                 ExperimentError::Text(self.file.clone(), why)
             })?;
+            let connections = if full { cloud.web.full } else { cloud.web.connections };
             for startup in &cloud.startups {
                 all.push(Cell {
                     study: cloud.name.clone(),
@@ -458,7 +481,7 @@ impl Experiment {
                     acks: false,
                     background: None,
                     text: StudyText { seed: Some(seed), ..StudyText::default() },
-                    cloud: Some((cloud.web.clone(), profile, full)),
+                    cloud: Some((cloud.web.clone(), profile, connections)),
                 });
             }
         }

@@ -6,6 +6,7 @@
 use crate::bins::Ack;
 use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
 use crate::result::{ChartKind, RunResult};
+use crate::web::WebResult;
 use slowstart::units::Instant;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::kernlog;
@@ -92,28 +93,30 @@ fn run_elsewhere(
     })
 }
 
+/// The result of a run of web clients.
+fn run_cloud(cell: &Cell, run: u32, web: WebResult) -> RunResult {
+    RunResult {
+        study: cell.study.clone(),
+        label: cell.label.clone(),
+        run,
+        rows: Vec::new(),
+        bins: Vec::new(),
+        starts: Vec::new(),
+        start_s: 0.0,
+        mss: f64::NAN,
+        packet: f64::NAN,
+        stalls: 0,
+        samples: Vec::new(),
+        beside: Vec::new(),
+        events: Vec::new(),
+        acks: Vec::new(),
+        charts: Vec::new(),
+        web: Some(web),
+    }
+}
+
 /// The result of one run of a cell, then one for each offline startup, whose row differs in the exit only.
 fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyError> {
-    if let Some(result) = cell.cloud(run) {
-        return Ok(vec![RunResult {
-            study: cell.study.clone(),
-            label: cell.label.clone(),
-            run,
-            rows: Vec::new(),
-            bins: Vec::new(),
-            starts: Vec::new(),
-            start_s: 0.0,
-            mss: f64::NAN,
-            packet: f64::NAN,
-            stalls: 0,
-            samples: Vec::new(),
-            beside: Vec::new(),
-            events: Vec::new(),
-            acks: Vec::new(),
-            charts: Vec::new(),
-            web: Some(result?),
-        }]);
-    }
     let study = cell.study()?;
     let interval = study.duration / SAMPLES;
     let sampling = if cell.each_ack { Sampling::EachAck } else { Sampling::Every(interval) };
@@ -229,31 +232,114 @@ fn offline_results(
     Ok(labels.iter().map(result).collect())
 }
 
-/// The results of all runs of an experiment, ordered by study, startup and run. `each` is called once for
-/// every finished run, from any thread and in no particular order.
+/// Cells whose runs are made together: web clients that arrive at the same times, with their rate, or one other cell.
+struct Group {
+    /// The index of their experiment.
+    of: usize,
+    /// The cells, with their place in the experiment.
+    cells: Vec<(usize, Cell)>,
+    rate: Option<f64>,
+}
+
+/// The results of some runs of an experiment, each with the place of its cell.
+type Results = Vec<(usize, Vec<RunResult>)>;
+
+impl Group {
+    /// All groups of an experiment.
+    fn all(of: usize, e: &Experiment, seed: u64, full: bool) -> Result<Vec<Self>, ExperimentError> {
+        let mut groups: Vec<Self> = Vec::new();
+        for (place, cell) in e.cells(seed, full)?.into_iter().enumerate() {
+            if let Some(group) = groups.iter_mut().find(|g| g.cells[0].1.shares_arrivals(&cell)) {
+                group.cells.push((place, cell));
+                continue;
+            }
+            let rate = cell.connection_rate().transpose().map_err(|why| e.wrong(&cell, why))?;
+            groups.push(Self { of, cells: vec![(place, cell)], rate });
+        }
+        Ok(groups)
+    }
+
+    /// The greatest number of runs of a cell.
+    fn runs(&self) -> u32 {
+        self.cells.iter().map(|(_, cell)| cell.runs).max().unwrap_or(0)
+    }
+
+    /// Makes this run of each cell that has it; calls `each` after every one.
+    fn run(&self, e: &Experiment, run: u32, each: &impl Fn()) -> Result<Results, ExperimentError> {
+        let arrivals = self.rate.map(|rate| self.cells[0].1.arrivals(rate, run));
+        let mut all = Vec::new();
+        for (place, cell) in self.cells.iter().filter(|(_, cell)| run < cell.runs) {
+            let web = arrivals.as_ref().and_then(|arrivals| cell.cloud(arrivals, run));
+            let results = match (cell.elsewhere(), web) {
+                (Some(read), _) => read
+                    .and_then(|(engine, study)| run_elsewhere(cell, run, &*engine, &study))
+                    .map(|result| vec![result])
+                    .map_err(|why| e.refused(cell, why))?,
+                (None, Some(web)) => vec![run_cloud(cell, run, web.map_err(|why| e.wrong(cell, why))?)],
+                (None, None) => run_cell(cell, run).map_err(|why| e.wrong(cell, why))?,
+            };
+            all.push((*place, results));
+            each();
+        }
+        Ok(all)
+    }
+}
+
+/// Runs experiments on all processors; `done` gets the results of each, ordered by study, startup and run, in the order
+/// of the experiments, while those after it run. `each` is called once for every finished run, from any thread and in
+/// no particular order.
+///
+/// # Errors
+/// Those of the studies, and the first of `done`, which ends it.
+pub fn several<'a, E: From<ExperimentError>>(
+    experiments: &[&'a Experiment],
+    seed: u64,
+    full: bool,
+    each: impl Fn() + Sync,
+    mut done: impl FnMut(&'a Experiment, Vec<RunResult>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut groups = Vec::new();
+    for (of, e) in experiments.iter().enumerate() {
+        groups.extend(Group::all(of, e, seed, full)?);
+    }
+    let jobs: Vec<(&Group, u32)> =
+        groups.iter().flat_map(|g| (0..g.runs()).map(move |run| (g, run))).collect();
+    let mut results = Results::new();
+    let mut left = experiments.iter().enumerate().peekable();
+    // All experiments before this one are finished.
+    let mut finish_before = |of: usize, results: &mut Results| {
+        while let Some((_, e)) = left.next_if(|(i, _)| *i < of) {
+            // Runs come in order, and those of a cell stay in it.
+            results.sort_by_key(|(place, _)| *place);
+            done(e, results.drain(..).flat_map(|(_, results)| results).collect())?;
+        }
+        Ok::<(), E>(())
+    };
+    let mut at = jobs.iter();
+    let run = |(group, run): (&Group, u32)| group.run(experiments[group.of], run, &each);
+    in_order(&jobs, run, |found| -> Result<(), E> {
+        let of = at.next().map_or(experiments.len(), |(group, _)| group.of);
+        finish_before(of, &mut results)?;
+        results.extend(found?);
+        Ok(())
+    })?;
+    finish_before(experiments.len(), &mut results)
+}
+
+/// The results of all runs of an experiment, as [`several`] has them.
+///
+/// # Errors
+/// Those of its studies.
 pub fn all(
     e: &Experiment,
     seed: u64,
     full: bool,
     each: impl Fn() + Sync,
 ) -> Result<Vec<RunResult>, ExperimentError> {
-    let cells = e.cells(seed, full)?;
-    let jobs: Vec<(&Cell, u32)> = cells.iter().flat_map(|c| (0..c.runs).map(move |r| (c, r))).collect();
-    let run = |(cell, run): (&Cell, u32)| {
-        let result = match cell.elsewhere() {
-            Some(read) => read
-                .and_then(|(engine, study)| run_elsewhere(cell, run, &*engine, &study))
-                .map(|result| vec![result])
-                .map_err(|why| e.refused(cell, why)),
-            None => run_cell(cell, run).map_err(|why| e.wrong(cell, why)),
-        };
-        each();
-        result
-    };
     let mut all = Vec::new();
-    in_order(&jobs, run, |results| {
-        all.extend(results?);
-        Ok(())
+    several(&[e], seed, full, each, |_, results| {
+        all = results;
+        Ok::<(), ExperimentError>(())
     })?;
     Ok(all)
 }

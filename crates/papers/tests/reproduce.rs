@@ -2,7 +2,8 @@
 
 use slowstart_papers::catalogue::ALL;
 use slowstart_papers::claim::Origin;
-use slowstart_papers::experiment::Experiment;
+use slowstart_papers::experiment::{Experiment, ExperimentError};
+use slowstart_papers::result::RunResult;
 use slowstart_papers::statistic::Statistic;
 use slowstart_papers::{judge, page, run};
 use std::path::Path;
@@ -124,10 +125,12 @@ fn complements_are_shares_of_the_same_runs() {
     }
 }
 
+/// All in one pool; each is judged by its own runs, in their order.
 #[test]
 fn quick_experiments_give_their_recorded_verdicts() {
-    for e in Experiment::all().iter().filter(|e| e.quick) {
-        let results = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
+    let quick: Vec<&Experiment> = Experiment::all().iter().filter(|e| e.quick).collect();
+    let mut done = Vec::new();
+    let judge = |e: &'static Experiment, results: Vec<RunResult>| {
         let judged = judge::judge(e, &results);
         for j in &judged {
             assert!(j.matches_record(), "{}: {}: {:?}, {}", e.id, j.claim.says, j.verdict, j.measured_text());
@@ -143,7 +146,11 @@ fn quick_experiments_give_their_recorded_verdicts() {
                 .replace('"', "&quot;");
             assert!(page.contains(&reason) && !reason.contains('{'), "{}: {reason}", e.id);
         }
-    }
+        done.push(&e.id);
+        Ok::<(), ExperimentError>(())
+    };
+    run::several(&quick, 1, false, || (), judge).unwrap_or_else(|e| panic!("{e}"));
+    assert!(done.into_iter().eq(quick.iter().map(|e| &e.id)));
 }
 
 /// A flow beside the one studied that has its startup has its avoidance too; another has its own.

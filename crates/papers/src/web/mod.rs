@@ -17,6 +17,7 @@ use slowstart_sim::path::PathSpec;
 use slowstart_sim::random::Stream;
 use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::scenario::{self, StudyError};
+use std::sync::Arc;
 
 /// Greatest number of concurrent connections; arrivals beyond it are counted as refused.
 const SLOTS: usize = 8192;
@@ -32,7 +33,7 @@ const TIMEOUT_S: f64 = 1.0;
 const BIN_S: f64 = slowstart_sim::engine::BIN.0 as f64 / 1e9;
 
 /// Configuration of the clients and the bottleneck.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
     /// Offered load, as a share of the bottleneck's rate: the mean answer, with the headers of its packets.
@@ -63,6 +64,16 @@ impl Web {
     /// The paper's own run, in runs of ours.
     pub fn paper_runs(&self) -> f64 {
         self.full as f64 / self.connections as f64
+    }
+
+    fn bottleneck(&self) -> Result<PathSpec, StudyError> {
+        Ok(PathSpec::load(&stated_jitter(self.path.clone()), None)?)
+    }
+
+    /// The mean number of connections a second that offers the load.
+    pub fn connection_rate(&self, profile: &Profile) -> Result<f64, StudyError> {
+        let offered = self.load * self.bottleneck()?.facts().rate.0 as f64 / 8.0;
+        Ok(packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64, self.objects))
     }
 }
 
@@ -104,9 +115,8 @@ pub struct WebResult {
     pub connections: u64,
     /// Number of arrivals that found no free slot.
     pub refused: u64,
-    /// For each connection after the warm-up: size of the request and of the answer in bytes, round-trip time
-    /// in seconds.
-    pub drawn: Vec<(u32, u32, f32)>,
+    /// The connections after the warm-up.
+    pub drawn: Drawn,
     /// Mean response time of connections whose SYN was not retransmitted, in round-trip times.
     pub others_rtts: f64,
     /// Throughput of large answers in bit/s, with their size in bytes and true if they used the startup
@@ -144,6 +154,42 @@ impl WebResult {
     pub fn throughput(&self) -> f64 {
         self.delivered as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64)
     }
+}
+
+/// For each connection after the warm-up: size of the request and of the answer in bytes, round-trip time in seconds.
+type Drawn = Arc<[(u32, u32, f32)]>;
+
+/// The connections of a run, the same for each startup.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    /// When each arrives. The last one ends the run.
+    all: Vec<(Instant, Connection)>,
+    /// Those after the warm-up, without the last.
+    drawn: Drawn,
+}
+
+impl Arrivals {
+    /// Draws connections at a mean of `rate` a second, of which `counted` arrive after the warm-up.
+    pub fn new(rate: f64, counted: u64, seed: u64) -> Self {
+        let (mut all, mut drawn, mut at) = (Vec::new(), Vec::new(), Instant::ZERO);
+        for connection in PackMime::new(rate, seed) {
+            at = at + connection.gap;
+            all.push((at, connection));
+            if drawn.len() as u64 >= counted {
+                break;
+            }
+            if is_counted(at) {
+                let (request, response) = (connection.request as u32, connection.response as u32);
+                drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
+            }
+        }
+        Self { all, drawn: drawn.into() }
+    }
+}
+
+/// True if a connection that arrives at this time comes after the warm-up.
+fn is_counted(at: Instant) -> bool {
+    at.since(Instant::ZERO) > WARM_UP
 }
 
 /// An open connection.
@@ -241,38 +287,33 @@ impl Cloud<'_> {
     }
 }
 
-/// Runs one startup among web clients.
+/// Runs one startup among web clients, with these connections.
 pub fn run(
     web: &Web,
     label: &str,
     profile: &Profile,
+    arrivals: &Arrivals,
     seed: u64,
-    full: bool,
 ) -> Result<WebResult, StudyError> {
     let (_, studied) = scenario::algorithm("web", label)?;
     let (_, standard) = scenario::algorithm("web", STANDARD)?;
-    let spec = PathSpec::load(&stated_jitter(web.path.clone()), None)?;
+    let spec = web.bottleneck()?;
     let rate_bps = spec.facts().rate.0;
-    let offered = web.load * rate_bps as f64 / 8.0;
-    let rate = packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64, web.objects);
     let reno = avoidance::REGISTRY.iter().find(|a| a.name == "reno").map(|a| (a.make)());
     let avoidance = reno.unwrap_or_else(|| (avoidance::REGISTRY[0].make)());
     let mut cloud = Cloud {
         web,
         engine: Engine::with_slots(spec.build(seed), SLOTS, seed),
         open: Vec::new(),
-        result: WebResult { rate_bps, ..WebResult::default() },
+        result: WebResult { rate_bps, drawn: arrivals.drawn.clone(), ..WebResult::default() },
         handshakes: [(0, 0); 10],
         others: 0,
         sent: 0,
     };
     let mut chance = Stream::named(seed, "web.share");
-    let mut at = Instant::ZERO;
     let (mut second, mut before) = (1_u64, (0, 0));
     let mut carried_before = None;
-    let most = if full { web.full } else { web.connections };
-    for connection in PackMime::new(rate, seed) {
-        at = at + connection.gap;
+    for &(at, connection) in &arrivals.all {
         while Instant::ZERO + Span::secs(second) <= at {
             cloud.engine.run(Instant::ZERO + Span::secs(second));
             cloud.sweep();
@@ -291,15 +332,11 @@ pub fn run(
             second += 1;
         }
         cloud.engine.run(at);
-        let counts = at.since(Instant::ZERO) > WARM_UP;
-        if cloud.result.connections >= most {
+        if cloud.result.connections >= arrivals.drawn.len() as u64 {
             break;
         }
+        let counts = is_counted(at);
         cloud.result.connections += u64::from(counts);
-        if counts {
-            let (request, response) = (connection.request as u32, connection.response as u32);
-            cloud.result.drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
-        }
         let uses = chance.below(100) < web.share && !cloud.is_suspended();
         let (request, response) = (connection.request, connection.response);
         let app = match connection.objects - 1 {
@@ -333,6 +370,12 @@ pub fn run(
 mod tests {
     use super::*;
 
+    /// A run of TSL with seed 1.
+    fn one(web: &Web) -> WebResult {
+        let rate = web.connection_rate(&Profile::NS2).expect("a rate");
+        run(web, "tsl", &Profile::NS2, &Arrivals::new(rate, web.connections, 1), 1).expect("a run")
+    }
+
     /// Slots are used again, every connection is answered, and the same seed gives the same result.
     #[test]
     fn connections_arrive_and_end() {
@@ -340,8 +383,7 @@ mod tests {
             "load = 0.9\npath = 'rate=10Mbit rtt=1us queue=100packets'\nconnections = 20000\nfull = 20000",
         )
         .expect("as written");
-        let one = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
-        let two = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
+        let (one, two) = (one(&web), one(&web));
         println!(
             "loss {:.4}, peak {:.3}, retried {}, throughput {:.3}, others {:.2}, {} s, refused {}",
             one.loss_rate(),
@@ -370,7 +412,7 @@ mod tests {
                 "load = 1.3\npath = 'rate=10Mbit rtt=1us queue=100packets'\nconnections = 12000\nfull = 12000\nobjects = {objects}",
             ))
             .expect("as written");
-            let result = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
+            let result = one(&web);
             let (carried, answers) = (result.utilisation().expect("counted"), result.throughput());
             println!("objects {objects}: utilisation {carried:.4}, throughput {answers:.4}");
             assert!((0.98..=1.0).contains(&carried), "{carried}");
@@ -386,7 +428,7 @@ mod tests {
             "load = 0.4\npath = 'rate=10Mbit rtt=1us queue=1000packets'\nconnections = 60000\nfull = 60000\nobjects = true",
         )
         .expect("as written");
-        let result = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
+        let result = one(&web);
         let utilisation = result.utilisation().expect("counted");
         println!("utilisation {utilisation:.4}");
         assert!((0.38..0.43).contains(&utilisation), "{utilisation}");
