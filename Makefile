@@ -29,12 +29,12 @@ bench:
 # verdict is not the recorded one.
 results:
 	mkdir -p target/papers && cp docs/evidence/papers/claims.jsonl target/papers
-	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --out target/papers
+	cargo run --locked --profile published -p slowstart-cli --features quic -- reproduce --all --out target/papers
 	cp target/papers/README.md target/papers/claims.jsonl docs/evidence/papers
 
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
-	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --seed 2
+	cargo run --locked --profile published -p slowstart-cli --features quic -- reproduce --all --seed 2
 
 # Predicts each recording of the folder DIR (kernel logs, results of iperf3 and nuttcp) by others of its network, and says what the predictions cover.
 field:
