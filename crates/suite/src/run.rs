@@ -85,6 +85,12 @@ impl Entry {
     pub fn is_worse_than_default(&self) -> bool {
         self.verdict == Verdict::Meets && self.against_default == Some(Verdict::DoesNotMeet)
     }
+
+    /// True if it meets a limit that refers to slow start, and the runs leave open whether it meets the same one of today's
+    /// default.
+    pub fn is_open_against_default(&self) -> bool {
+        self.verdict == Verdict::Meets && self.against_default == Some(Verdict::Undecided)
+    }
 }
 
 /// A scenario that did not run.

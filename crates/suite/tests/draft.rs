@@ -3,7 +3,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test reads what it wrote")]
 
-use slowstart_suite::report::{Date, DraftError, Front, draft};
+use slowstart_suite::report::board::check_verdicts;
+use slowstart_suite::report::{Date, DraftError, Front, draft, markdown};
 use slowstart_suite::{Report, Suite, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -132,6 +133,126 @@ fn what_makes_no_draft_is_refused() {
     let mut other = report.clone();
     other.entries[0].criterion = "timeouts <= 0".into();
     assert!(refused(&suite, &other, &front).contains("short-1MB: found the criterion \"timeouts <= 0\""));
+}
+
+/// What RFCXML calls empty: an element with neither text nor element, but those that have attributes alone.
+fn empty_elements(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let opens =
+        |line: &str, name: &str| line == format!("<{name}>") || line.starts_with(&format!("<{name} "));
+    let mut all = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        for name in ["ul", "dl", "tbody"] {
+            if opens(line, name) && lines[i + 1] == format!("</{name}>") {
+                all.push(format!("{name} at line {}", i + 1));
+            }
+        }
+        if opens(line, "section") && lines[i + 2] == "</section>" {
+            all.push(lines[i + 1].to_string());
+        }
+    }
+    all
+}
+
+/// Of each suite, and of a result of a part of it, the draft has no empty list and no empty section, and a section that the suite
+/// has nothing of says so.
+#[test]
+fn no_list_and_no_section_is_empty() {
+    assert_eq!(empty_elements("<ul>\n</ul>\n<section a=\"b\">\n<name>x</name>\n</section>").len(), 2);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).expect("the suites") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a suite");
+        let suite = Suite::read(&text).expect("a suite");
+        let mut report = report();
+        (report.suite, report.suite_sha256) = (suite.name.clone(), suite.sha256.clone());
+        report.entries.truncate(1);
+        let (s, e) = (&suite.scenarios[0], &mut report.entries[0]);
+        (e.scenario, e.section, e.criterion) =
+            (s.name.clone(), s.section.clone(), s.criteria[0].text.clone());
+        (report.left_out, report.notes) = (Vec::new(), Vec::new());
+        e.limits.clear();
+        let text = draft(&suite, &report, RESULT, &front()).expect("a draft");
+        assert_eq!(empty_elements(&text), [String::new(); 0], "{}", suite.name);
+        for (section, _) in slowstart_suite::scenario::SECTIONS {
+            let (_, own) =
+                text.split_once(&format!("<section anchor=\"rfc9743-{section}\">")).expect("a section");
+            let has = suite.scenarios.iter().any(|s| s.section == *section)
+                || suite.gaps.iter().any(|g| g.section == *section);
+            let says = own
+                .split("<section ")
+                .next()
+                .is_some_and(|own| own.contains("<t>Not evaluated: nothing in "));
+            assert_eq!(says, !has, "{}, section {section}", suite.name);
+        }
+        seen += 1;
+    }
+    assert!(seen >= 3);
+}
+
+/// A verdict that someone edited is refused, as the board does.
+#[test]
+fn a_verdict_that_its_runs_do_not_give_makes_no_draft() {
+    let mut report = report();
+    check_verdicts(&report).expect("as it was computed");
+    let e = report.entries.iter_mut().find(|e| e.verdict == Verdict::DoesNotMeet).expect("one is not met");
+    (e.values, e.limits) = (vec![e.value; 6], vec![e.limit; 6]);
+    e.verdict = Verdict::Meets;
+    let why = check_verdicts(&report).expect_err("refused");
+    assert!(why.ends_with("found \"meets\", expected \"does not meet\" by its runs"), "{why}");
+    assert_eq!(draft(&suite(), &report, RESULT, &front()), Err(DraftError::Verdict(why)));
+}
+
+/// What is open against today's default is counted and marked; without a value no median is at a limit.
+#[test]
+fn what_is_open_or_unseen_is_told() {
+    let mut report = report();
+    report.entries[0].against_default = Some(Verdict::Undecided);
+    let text = draft(&suite(), &report, RESULT, &front()).expect("a draft");
+    assert!(text.contains("; 1 met against slow start, and undecided against today's default"), "{text}");
+    assert!(text.contains("(6 runs); undecided against hystart</td>"));
+    let e = &mut report.entries[0];
+    (e.verdict, e.value, e.limit, e.excess, e.runs_to_decide) = (Verdict::Undecided, None, None, None, None);
+    e.values = vec![None; 6];
+    let text = markdown(&suite(), &report);
+    assert!(text.contains("| not known: nothing was observed |"), "{text}");
+    assert!(!text.contains("the median is at the limit"));
+}
+
+/// A reader has in front what is not met, and in its place where each startup comes from, what a path of a name is and what the
+/// printed limit is.
+#[test]
+fn a_draft_has_what_a_reader_asks_first() {
+    let mut report = report();
+    let text = made();
+    let (front_part, _) = text.split_once("What Was Run").expect("it has");
+    assert!(
+        front_part.contains("hybla: short-1MB (5.1.5), lost_packets &lt;= 1 standard + 5: "),
+        "{front_part}"
+    );
+    assert!(text.contains("<dd>draft-chung-ccwg-search-"), "the source of search");
+    assert!(text.contains("<name>Paths given by name</name>") && text.contains("<td>geo</td>"));
+    assert!(text.contains("the value less the median excess"));
+    assert!(text.contains("ends with status 1 if a criterion is not met"));
+    report.startups[0] = "hystart++".into();
+    report.entries.iter_mut().filter(|e| e.startup == "search").for_each(|e| e.startup = "hystart++".into());
+    let text = draft(&suite(), &report, RESULT, &front()).expect("a draft");
+    assert!(text.contains("<xref target=\"RFC9406\"/>") && text.contains("<reference anchor=\"RFC9406\""));
+}
+
+/// Flows of HyStart are no flows of what is judged.
+#[test]
+fn flows_of_another_startup_are_no_fairness_within() {
+    let moved = SUITE.replace("section = \"5.2.1\"", "section = \"5.1.4\"");
+    let suite = Suite::read(&moved).expect("a suite");
+    let mut report = report();
+    report.suite_sha256.clone_from(&suite.sha256);
+    report.entries.iter_mut().filter(|e| e.section == "5.2.1").for_each(|e| e.section = "5.1.4".into());
+    let text = draft(&suite, &report, RESULT, &front()).expect("a draft");
+    assert!(text.contains("Fairness within one algorithm was not evaluated"));
+    let (_, summary) = text.split_once("<name>Criteria by verdict</name>").expect("a summary");
+    let (summary, _) = summary.split_once("</table>").expect("it ends");
+    assert!(summary.contains("<td>5.1.5</td>") && !summary.contains("<td>5.1.4</td>"), "{summary}");
 }
 
 /// A control character of a foreign result is no XML.

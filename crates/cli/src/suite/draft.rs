@@ -52,6 +52,8 @@ impl ReportArgs {
     pub(super) fn main(self) -> Result<()> {
         let mut suite = suite(self.file.as_ref())?;
         let (report, text) = stored(&self.report)?;
+        let file = || self.report.display().to_string();
+        report::board::check_verdicts(&report).map_err(anyhow::Error::msg).with_context(file)?;
         let Some(date) = self.date.filter(|_| self.draft) else {
             // As `suite run` printed it: of the scenarios that were asked for.
             let has = |name: &String| {

@@ -51,13 +51,24 @@ fn check(suite: &Suite, of: &Stored) -> Result<(), BoardError> {
     }
     for e in &r.entries {
         let scenario = suite.scenarios.iter().find(|s| s.name == e.scenario);
-        let Some(c) = scenario.and_then(|s| s.criteria.iter().find(|c| c.text == e.criterion)) else {
+        if !scenario.is_some_and(|s| s.criteria.iter().any(|c| c.text == e.criterion)) {
             let why = "expected one that the suite has";
             return refused(format!("{}: found the criterion {:?}, {why}", e.scenario, e.criterion));
-        };
-        if let Some(expected) = by_runs(e, c).filter(|v| *v != e.verdict) {
+        }
+    }
+    check_verdicts(r).or_else(refused)
+}
+
+/// Holds each verdict to its runs.
+///
+/// # Errors
+/// If one does not follow from them: which, what was found, and what was expected.
+pub fn check_verdicts(report: &Report) -> Result<(), String> {
+    for e in &report.entries {
+        let expected = Criterion::parse(&e.criterion).and_then(|c| by_runs(e, &c));
+        if let Some(expected) = expected.filter(|v| *v != e.verdict) {
             let (found, expected) = (e.verdict.word(), expected.word());
-            return refused(format!(
+            return Err(format!(
                 "{}, {}, {:?}: found {found:?}, expected {expected:?} by its runs",
                 e.startup, e.scenario, e.criterion
             ));

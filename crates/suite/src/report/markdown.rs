@@ -134,6 +134,7 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
     let runs = |e: &Entry| match e.runs_to_decide {
         Some(n) => format!("about {n}"),
         None if e.never > 0 => format!("none: {} never complete", e.never),
+        None if e.value.is_none() => "not known: nothing was observed".to_string(),
         None => "not known: the median is at the limit".to_string(),
     };
     entries(&mut out, "Not met", &of(Verdict::DoesNotMeet), ("Today's default", &default));

@@ -65,6 +65,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
         };
         let (never, broken) = (scenarios(|e| e.never > 0), scenarios(|e| e.broken > 0));
         let worse = own().filter(|e| e.is_worse_than_default()).count();
+        let open = own().filter(|e| e.is_open_against_default()).count();
         let mut parts = vec![format!("{s} meets {} of {} criteria", count(Verdict::Meets), own().count())];
         for (n, what) in [
             (count(Verdict::DoesNotMeet), "not met"),
@@ -76,6 +77,10 @@ pub fn sentences(report: &Report) -> Vec<String> {
         parts.extend((worse > 0).then(|| {
             format!("{worse} met only against slow start, and worse than today's default (hystart)")
         }));
+        parts.extend(
+            (open > 0)
+                .then(|| format!("{open} met against slow start, and undecided against today's default")),
+        );
         parts.extend(
             (never > 0)
                 .then(|| format!("in {} some transfers never complete", plural(never as u64, "scenario"))),

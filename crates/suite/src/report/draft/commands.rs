@@ -72,7 +72,8 @@ pub(super) fn write(p: &mut Page, report: &Report, stored: &str, front: &Front) 
     } else if report.commit.as_deref().is_some_and(|c| c.contains(',')) {
         p.t("The program that computed the result had changes that the commit does not have: a clean clone may give other numbers.");
     }
-    p.t("The result, and its hash:");
+    p.t("The result, and its hash (the first command ends with status 1 if a criterion is not met, and writes the result also \
+         then):");
     let mut run = report.command.clone();
     run.extend(words(&["--json", RESULT]));
     code(p, &[run, words(&["sha256sum", RESULT])]);

@@ -6,12 +6,15 @@ mod front;
 mod references;
 mod xml;
 
+use super::board::check_verdicts;
 use super::{number, sentences, value_and_limit};
 use crate::judge::Verdict;
-use crate::run::{Entry, MORE_RUNS, Report};
+use crate::run::{Entry, MORE_RUNS, Report, Settings, study_of};
 use crate::scenario::{Criterion, Reference, SECTIONS, Scenario, Suite, sha256, title};
 use front::is_name;
 pub use front::{Date, Front};
+use slowstart::startup;
+use slowstart_report::study::shown;
 use slowstart_study::measures::Measure;
 use slowstart_study::scenario::StudyText;
 use slowstart_study::stats::FEWEST_PAIRS;
@@ -45,6 +48,9 @@ pub enum DraftError {
         /// Its criterion.
         criterion: String,
     },
+    /// A verdict does not follow from its runs.
+    #[error("{0}")]
+    Verdict(String),
 }
 
 fn check(suite: &Suite, report: &Report, front: &Front) -> Result<(), DraftError> {
@@ -72,14 +78,15 @@ fn check(suite: &Suite, report: &Report, front: &Front) -> Result<(), DraftError
             });
         }
     }
-    Ok(())
+    check_verdicts(report).map_err(DraftError::Verdict)
 }
 
 /// Returns the draft of a report. `stored` is the text of the report as it is stored, whose hash the draft names. The same
 /// arguments give the same bytes.
 ///
 /// # Errors
-/// If the name is none of a draft, the suite is not that of the report, or the report lacks its command.
+/// If the name is none of a draft, the suite is not that of the report, a verdict does not follow from its runs, or the
+/// report lacks its command.
 pub fn draft(suite: &Suite, report: &Report, stored: &str, front: &Front) -> Result<String, DraftError> {
     check(suite, report, front)?;
     let mut page = Page::new();
@@ -100,7 +107,7 @@ pub fn draft(suite: &Suite, report: &Report, stored: &str, front: &Front) -> Res
     front::write(&mut page, report, front);
     page.open("middle", &[]);
     page.section("introduction", "Introduction", |p| introduction(p, report));
-    page.section("run", "What Was Run", |p| what_was_run(p, report, stored));
+    page.section("run", "What Was Run", |p| what_was_run(p, suite, report, stored));
     page.section("method", "Method", |p| method(p, suite, report));
     page.section("summary", "Summary by Section of RFC 9743", |p| summary(p, report));
     for (chapter, name, parts) in CHAPTERS {
@@ -150,11 +157,31 @@ fn introduction(p: &mut Page, report: &Report) {
          successors. Sections 5 to 7 of RFC 9743 say what an evaluation of a congestion control covers; this document goes through them \
          one by one, under their own numbers.");
     p.list(&sentences(report));
+    let not_met: Vec<String> = report.startups.iter().filter_map(|s| not_met(report, s)).collect();
+    if !not_met.is_empty() {
+        p.t("Not met, by scenario:");
+        p.list(&not_met);
+    }
     p.t("A criterion that is met is met on the paths and with the applications that were tested, and says nothing of others. Many limits \
          are what slow start had in the same place: \"meets\" then means no worse than slow start, which itself may lose much.");
 }
 
-fn what_was_run(p: &mut Page, report: &Report, stored: &str) {
+/// What a startup does not meet, as a sentence; `None` if there is nothing.
+fn not_met(report: &Report, startup: &str) -> Option<String> {
+    let of = |e: &&Entry| e.startup == startup && e.verdict == Verdict::DoesNotMeet;
+    let all: Vec<String> = report
+        .entries
+        .iter()
+        .filter(of)
+        .map(|e| {
+            let (value, limit) = value_and_limit(e);
+            format!("{} ({}), {}: {value}, limit {limit}", e.scenario, e.section, e.criterion)
+        })
+        .collect();
+    (!all.is_empty()).then(|| format!("{startup}: {}.", all.join("; ")))
+}
+
+fn what_was_run(p: &mut Page, suite: &Suite, report: &Report, stored: &str) {
     let commit = report.commit.as_deref().map_or("of no known commit".to_string(), |c| format!("commit {c}"));
     let clock = if report.real_clock {
         "the real clock: another run gives other numbers"
@@ -190,9 +217,47 @@ fn what_was_run(p: &mut Page, report: &Report, stored: &str) {
     }
     terms.extend([("Clock", clock), ("Seed", &*seed), ("Result", &*result)]);
     p.terms(terms);
+    sources(p, report);
     p.t("The result is the file from which this document was made; it also has the value of each run. The suite has the scenarios: the \
          paths, applications and other flows. A path that the suite gives by a name alone is built into the program, so that the version \
          and commit of the program hold it.");
+    named_paths(p, suite, report);
+}
+
+/// The sources of the startups, as the registry has them. Another's, such as a plugin's, is not known.
+fn sources(p: &mut Page, report: &Report) {
+    let source = |name: &str| {
+        let entry = name.split(':').next().unwrap_or_default();
+        startup::REGISTRY.iter().find(|e| e.name == entry).map(|e| e.source)
+    };
+    let known: Vec<(&str, &str)> = report.startups.iter().filter_map(|s| Some((&**s, source(s)?))).collect();
+    if !report.avoidance.is_empty() && !known.is_empty() {
+        p.t("The sources of the startups, with the version that is implemented:");
+        p.terms(known);
+    }
+}
+
+/// What decides on each path that the suite gives by a name alone; of one that is drawn anew for each run, from the least to the
+/// greatest value.
+fn named_paths(p: &mut Page, suite: &Suite, report: &Report) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for s in suite.scenarios.iter().filter(|s| !s.study.path.contains('=')) {
+        let new = rows.iter().all(|r| r[0] != s.study.path);
+        if let Some(study) = study_of(s, &[], &settings(report)).ok().filter(|_| new) {
+            let seeds: Vec<u64> = (0..study.runs).map(|run| study.run_seed(run)).collect();
+            let of = shown(&study.path, &seeds);
+            let queue = of.queue.unwrap_or_else(|| "without limit".into());
+            rows.push(vec![s.study.path.clone(), of.rate, of.rtt, of.bdp, queue]);
+        }
+    }
+    if !rows.is_empty() {
+        p.table("paths", "Paths given by name", &["Path", "Rate", "RTT", "BDP", "Queue"], &rows);
+    }
+}
+
+/// The settings that a result states.
+fn settings(report: &Report) -> Settings {
+    Settings { startups: Vec::new(), avoidance: "cubic".into(), seed: report.seed, runs: None }
 }
 
 fn method(p: &mut Page, suite: &Suite, report: &Report) {
@@ -214,9 +279,11 @@ fn method(p: &mut Page, suite: &Suite, report: &Report) {
         } else {
             p.t("No interval is corrected for the number of criteria.");
         }
-        p.t("Tables have the median value; in brackets the least and the most of any run; the median limit; the interval of the median \
-             excess; and the verdict with the number of runs. \"Worse than hystart\" is what meets a limit that refers to standard, and \
-             would not meet the same one of hystart. Below each table is the command that makes its numbers.");
+        p.t("Tables have the median value; in brackets the least and the most of any run; the median limit, or, where that lies on \
+             the other side of the median value than the runs say, the value less the median excess (with >=, plus it); the \
+             interval of the median excess; and the verdict with the number of runs. \"Worse than hystart\" is what meets a limit \
+             that refers to standard, and would not meet the same one of hystart; \"undecided against hystart\" is where the runs \
+             leave that open. Below each table is the command that makes its numbers.");
     });
     p.section("references-of-limits", "References of Limits", |p| {
         let about = if report.avoidance.is_empty() {
@@ -237,15 +304,26 @@ fn method(p: &mut Page, suite: &Suite, report: &Report) {
             let of = |c: &Criterion| c.reference.is_some_and(|(_, r): (f64, Reference)| r.name() == name);
             suite.scenarios.iter().flat_map(|s| &s.criteria).any(of)
         };
-        p.terms(about.into_iter().filter(|(name, _)| used(name)));
+        if about.iter().any(|(name, _)| used(name)) {
+            p.terms(about.into_iter().filter(|(name, _)| used(name)));
+        } else {
+            p.t("No limit refers to another startup.");
+        }
     });
     p.section("measures", "Measures", |p| {
         let used = |m: &Measure| {
             report.entries.iter().any(|e| Criterion::parse(&e.criterion).is_some_and(|c| c.measure == *m))
         };
-        p.terms(Measure::of_rows().filter(used).map(|m| (m.name(), m.entry().about)));
+        if report.entries.is_empty() {
+            p.t("Nothing was measured.");
+        } else {
+            p.terms(Measure::of_rows().filter(used).map(|m| (m.name(), m.entry().about)));
+        }
     });
 }
+
+/// The section on fairness within the proposed algorithm.
+const WITHIN: &str = "5.1.4";
 
 /// A line for each section and startup: how many criteria have each verdict.
 fn summary(p: &mut Page, report: &Report) {
@@ -261,15 +339,19 @@ fn summary(p: &mut Page, report: &Report) {
         (counts.iter().sum::<usize>() > 0).then_some(cells)
     };
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (section, _) in SECTIONS {
+    for (section, _) in SECTIONS.iter().filter(|s| s.0 != WITHIN) {
         let of = |s: &String| row(section, s, &|e| e.section == *section);
         rows.extend(report.startups.iter().filter_map(of));
     }
-    rows.extend(report.startups.iter().filter_map(|s| row("All", s, &|_| true)));
+    rows.extend(report.startups.iter().filter_map(|s| row("All", s, &|e| e.section != WITHIN)));
     let mut head = vec!["Section"];
     head.extend(several.then_some("Startup"));
     head.extend(["Meets", "Does not meet", "Undecided", "Not observed"]);
-    p.table("by-section", "Criteria by verdict", &head, &rows);
+    if rows.is_empty() {
+        p.t("No criterion that counts was judged.");
+    } else {
+        p.table("by-section", "Criteria by verdict", &head, &rows);
+    }
     p.t("A section of RFC 9743 without a line was not evaluated; its section below says why.");
 }
 
@@ -278,11 +360,20 @@ fn sections(p: &mut Page, suite: &Suite, report: &Report, chapter: &str) {
     let within = |s: &&(&str, &str)| s.0.strip_prefix(chapter).is_some_and(|rest| rest.starts_with('.'));
     for (section, name) in SECTIONS.iter().filter(within) {
         p.section(&format!("rfc9743-{section}"), name, |p| {
+            // The other flows of a study are the same whatever startup is judged.
+            if *section == WITHIN && suite.scenarios.iter().any(|s| s.section == WITHIN) {
+                p.t("Fairness within one algorithm was not evaluated: the other flows of what follows run the startup that its \
+                     conditions name (\"against\"), whatever is judged. The summary does not count it.");
+            }
             for s in suite.scenarios.iter().filter(|s| s.section == *section) {
                 scenario(p, s, report);
             }
             for g in suite.gaps.iter().filter(|g| g.section == *section) {
                 p.t(&format!("Not evaluated: {}", g.why));
+            }
+            let of_suite = suite.scenarios.iter().map(|s| &s.section).chain(suite.gaps.iter().map(|g| &g.section));
+            if !of_suite.into_iter().any(|s| s == section) {
+                p.t(&format!("Not evaluated: nothing in {} is of this section.", suite.name));
             }
         });
     }
@@ -332,7 +423,11 @@ fn row(e: &Entry, several: bool) -> Vec<String> {
         format!("{} to {}", end(low), end(high))
     });
     let runs = e.values.len();
-    let worse = if e.is_worse_than_default() { "; worse than hystart" } else { "" };
+    let worse = match e {
+        e if e.is_worse_than_default() => "; worse than hystart",
+        e if e.is_open_against_default() => "; undecided against hystart",
+        _ => "",
+    };
     let decide = e.runs_to_decide.map_or(String::new(), |n| format!("; about {n} would decide"));
     let unseen = e.values.iter().filter(|v| v.is_none()).count() as u32;
     let unseen = unseen.saturating_sub(e.never + e.broken);

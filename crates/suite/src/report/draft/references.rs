@@ -152,6 +152,12 @@ const REFERENCES: &[Reference] = &[
         &[("L.", "Xu"), ("S.", "Ha"), ("I.", "Rhee"), ("V.", "Goel"), ("L.", "Eggert, Ed.")],
         ("August", "2023"),
     ),
+    rfc(
+        9406,
+        "HyStart++: Modified Slow Start for TCP",
+        &[("P.", "Balasubramanian"), ("Y.", "Huang"), ("M.", "Olson")],
+        ("May", "2023"),
+    ),
     of(
         ("BCP", "133"),
         rfc(

@@ -116,8 +116,12 @@ impl Page {
         self.close("section");
     }
 
-    /// An unordered list.
+    /// An unordered list; nothing if it has no item, since RFCXML has no empty list.
     pub(super) fn list<'a>(&mut self, items: impl IntoIterator<Item = &'a String>) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_none() {
+            return;
+        }
         self.open("ul", &[]);
         for item in items {
             self.citing("li", item);
