@@ -116,6 +116,13 @@ fn is_of_path((_, who): &Noted, rows: &[Row]) -> bool {
     who.len() == labels.len() && who.iter().all(|(_, r)| *r == who[0].1)
 }
 
+/// What to say of runs whose ends use ECN, where they show nothing of marks.
+fn unmarked(rows: &[Row]) -> Option<&'static str> {
+    let none = |r: &Row| r.marks.as_ref().is_some_and(|m| m.packets == 0);
+    (!rows.is_empty() && rows.iter().all(none))
+        .then_some("the ends use ECN, and no packet was marked in any run")
+}
+
 /// Each caveat once: how many runs of which startups have it. One that is about the path names none.
 pub fn caveats(rows: &[Row]) -> Vec<String> {
     const NAMED: usize = 6;
@@ -145,7 +152,7 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
         let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
         format!("{caveat}: {}", words::list(&names))
     };
-    all.iter().map(sentence).collect()
+    all.iter().map(sentence).chain(unmarked(rows).map(str::to_string)).collect()
 }
 
 /// Returns the caveats in one line of a few words each, for a narrow terminal; `None` if there are none.
@@ -174,7 +181,8 @@ pub fn caveats_in_brief(rows: &[Row]) -> Option<String> {
         let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} {}/{runs}", r.len())).collect();
         format!("{caveat}: {}", names.join(", "))
     };
-    (!all.is_empty()).then(|| format!("Notes: {}.", all.iter().map(words).collect::<Vec<_>>().join("; ")))
+    let notes: Vec<String> = all.iter().map(words).chain(unmarked(rows).map(str::to_string)).collect();
+    (!notes.is_empty()).then(|| format!("Notes: {}.", notes.join("; ")))
 }
 
 /// The runs of one startup from the shortest time to completion to the longest; those that did not complete
@@ -321,4 +329,36 @@ pub fn page(
         data: Some(&data),
         caveats: &caveats(rows),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_study::scenario::StudyText;
+
+    /// Runs with ECN and no mark say nothing of marks, and the note says so.
+    #[test]
+    fn no_mark_where_the_ends_use_ecn_is_told() {
+        let notes = |queue: &str, ecn: &str| {
+            let text = StudyText {
+                path: format!("rate=20Mbit rtt=40ms queue=\"{queue}\""),
+                startups: vec!["standard".into()],
+                size: Some("3MB".into()),
+                runs: Some(1),
+                set: [("ecn".to_string(), ecn.to_string())].into(),
+                ..StudyText::default()
+            };
+            let study = Study::check(&text, None).expect("a study");
+            let row = study.run(Job { contender: 0, run: 0 }, Sampling::Off, false).row;
+            let rows = [row];
+            (caveats(&rows).join("; "), caveats_in_brief(&rows).unwrap_or_default())
+        };
+        let none = "the ends use ECN, and no packet was marked in any run";
+        let (whole, brief) = notes("red limit 400000b", "rfc3168");
+        assert!(whole.contains(none) && brief.contains(none), "{whole}, {brief}");
+        for (queue, ecn) in [("red limit 400000b ecn", "rfc3168"), ("red limit 400000b", "off")] {
+            let (whole, brief) = notes(queue, ecn);
+            assert!(!whole.contains(none) && !brief.contains(none), "{queue}, {ecn}: {whole}");
+        }
+    }
 }

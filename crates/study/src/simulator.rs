@@ -79,7 +79,8 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
         }
         Some(sum)
     };
-    let before: Vec<f64> = (1..=5).filter_map(|s| second(start - Span::secs(s))).collect();
+    let earlier = |s: u64| start.0.checked_sub(Span::secs(s).0).and_then(|at| second(Instant(at)));
+    let before: Vec<f64> = (1..=5).filter_map(earlier).collect();
     let lasted = engine.now().since(start).0 / 1_000_000_000;
     let during: Vec<f64> = (0..lasted).filter_map(|s| second(start + Span::secs(s))).collect();
     let delay = first.truth.impact.as_ref().and_then(|w| w.order_statistic_bound(990));
