@@ -452,7 +452,7 @@ fn the_other_suites_are_suites() {
         assert_eq!(format!("{}.toml", suite.name), name);
         suite
     };
-    let (sources, aqm) = (of("sources-1.toml"), of("aqm-1.toml"));
+    let (sources, aqm) = (of("sources-2.toml"), of("aqm-2.toml"));
     assert!(sources.scenarios.iter().all(|s| !s.numbers.is_empty()));
     assert!(aqm.scenarios.iter().all(|s| s.source.starts_with("RFC 7928 section")));
     // The avoidance of a scenario replaces that of the caller.
