@@ -70,6 +70,9 @@ fn a_stored_report_is_printed_again_or_refused() {
     std::fs::write(file, stored.replace("\"suite_sha256\": \"", "\"suite_sha256\": \"0")).expect("writable");
     let other = why(&[file, "--draft", "--date", "2026-11-28"]);
     assert!(other.contains("result.json: the suite: found startup-1 with SHA-256"), "{other}");
+    let edited = stored.replacen("\"verdict\": \"meets\"", "\"verdict\": \"undecided\"", 1);
+    std::fs::write(file, edited).expect("writable");
+    assert!(why(&[file]).contains("found \"undecided\", expected \"meets\" by its runs"));
     std::fs::write(file, "{}").expect("writable");
     assert!(why(&[file]).contains("result.json: no report of a suite"));
 }
