@@ -309,14 +309,14 @@ impl Mirror {
             }
             t.owned += 1;
             // The kernel obeys: it has sent nothing above the window, but perhaps one packet. One was seen on a busy
-            // machine; that it was a loss probe, which no window holds back (RFC 8985 §7.3), was not shown.
-            if let Some((cwnd, _)) =
-                self.owned.filter(|(cwnd, sent)| f.sent_bytes > *sent && f.inflight > *cwnd)
-            {
-                t.above += 1;
-                if f.inflight > cwnd + 1 {
-                    t.differ(&self.name, "in flight", &format!("{:?}", self.owned), f);
-                }
+            // machine, twice; that it was a loss probe, which no window holds back (RFC 8985 §7.3), was not shown.
+            let above = self.owned.map_or(0, |(cwnd, sent)| {
+                let packets = f.sent_bytes.saturating_sub(sent).div_ceil(u64::from(f.mss));
+                packets.min(u64::from(f.inflight.saturating_sub(cwnd)))
+            });
+            t.above += u64::from(above > 0);
+            if above > 1 {
+                t.differ(&self.name, "in flight", &format!("{:?}", self.owned), f);
             }
             self.owned = Some((f.cwnd_after, f.sent_bytes));
             let ack = Ack::new(Sent::default(), Bytes::ZERO, k.inflight);
