@@ -253,6 +253,13 @@ fn flows_of_another_startup_are_no_fairness_within() {
     let (_, summary) = text.split_once("<name>Criteria by verdict</name>").expect("a summary");
     let (summary, _) = summary.split_once("</table>").expect("it ends");
     assert!(summary.contains("<td>5.1.5</td>") && !summary.contains("<td>5.1.4</td>"), "{summary}");
+    // The sentences in front count what the summary counts.
+    for startup in &report.startups {
+        let own = report.entries.iter().filter(|e| e.startup == *startup);
+        let (of_section, others): (Vec<_>, Vec<_>) = own.partition(|e| e.section == "5.1.4");
+        assert!(!of_section.is_empty());
+        assert!(text.contains(&format!(" of {} criteria", others.len())), "{startup}");
+    }
 }
 
 /// A control character of a foreign result is no XML.

@@ -156,7 +156,9 @@ fn introduction(p: &mut Page, report: &Report) {
     p.t("A connection begins on a path whose capacity it does not know. How it finds it is its startup: slow start as in RFC 5681, and its \
          successors. Sections 5 to 7 of RFC 9743 say what an evaluation of a congestion control covers; this document goes through them \
          one by one, under their own numbers.");
-    p.list(&sentences(report));
+    // As the summary, without what says nothing of the startup.
+    let entries = report.entries.iter().filter(|e| e.section != WITHIN).cloned().collect();
+    p.list(&sentences(&Report { entries, ..report.clone() }));
     let not_met: Vec<String> = report.startups.iter().filter_map(|s| not_met(report, s)).collect();
     if !not_met.is_empty() {
         p.t("Not met, by scenario:");
