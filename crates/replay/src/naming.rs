@@ -38,8 +38,8 @@ const LEAST: u32 = 4;
 const LEAST_AFTER: u32 = 2;
 /// Startups that a class holds at most.
 const CLASS: usize = 3;
-/// After an exit the flight must vary by so many segments, if so many round trips were compared: one that stays the same is
-/// held by something else than the window.
+/// Where at least [`VARIES_IN`] round trips after an exit were compared, their flights must differ by at least this many segments:
+/// otherwise something else than the window holds them.
 const VARIES: u64 = 2;
 const VARIES_IN: u32 = 3;
 /// Segments in flight without which a startup has no name: a segment is a large part of less.
