@@ -48,6 +48,9 @@ pub struct Receiver {
     /// The highest offset for which the application has space: the right edge of the window never exceeds it.
     limit: u64,
     window: u64,
+    /// What data beyond a hole leaves of `clamp`: with `autotune` it takes its place in the buffer, and the window is no
+    /// larger than the rest (`__tcp_select_window`).
+    room: u64,
     max: Bytes,
     /// When a delayed ACK is due; [`Instant::NEVER`] if none is.
     delayed_until: Instant,
@@ -65,7 +68,7 @@ pub struct Receiver {
     dsack_pending: bool,
     rule: AckRule,
     autotune: bool,
-    /// True if `out_of_order` is not empty.
+    /// True if `out_of_order` is not empty, or `room` still is what it was when its last hole was filled.
     has_holes: bool,
     /// Data that pushes is acknowledged at once, as the application reads all of it.
     acks_pushed: bool,
@@ -133,6 +136,7 @@ impl Receiver {
             delayed_until: Instant::NEVER,
             echo: 0,
             window: first,
+            room: clamp,
             clamp,
             space: 10 * u64::from(p.mss),
             measured_from: (Instant::ZERO, 1),
@@ -145,6 +149,11 @@ impl Receiver {
     /// Sets the payload bytes of a full segment, from the handshake.
     pub(super) fn set_mss(&mut self, mss: u32) {
         (self.mss, self.largest) = (mss, self.largest.min(mss));
+    }
+
+    /// The connection is established: what is delivered counts from now on (`tcp_init_buffer_space`).
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.measured_from.0 = now;
     }
 
     /// The next offset expected: the acknowledgement number.
@@ -254,8 +263,8 @@ impl Receiver {
         }
         self.next = to;
         self.duplicates = 0;
-        if self.has_holes {
-            return self.on_hole_filled(now, to - from);
+        if self.has_holes && self.fills_hole(now, to - from) {
+            return AckDecision::Now;
         }
         self.right_size(now);
         self.grow_window(to - from);
@@ -273,19 +282,30 @@ impl Receiver {
         AckDecision::Now
     }
 
-    /// Data in order may fill the first hole.
+    /// Data in order may fill the first hole; false if there is none.
     #[cold]
-    fn on_hole_filled(&mut self, now: Instant, len: u64) -> AckDecision {
+    fn fills_hole(&mut self, now: Instant, len: u64) -> bool {
+        self.hold();
+        if self.out_of_order.is_empty() {
+            self.has_holes = false;
+            return false;
+        }
+        self.grow_window(len);
         if let Some((_, end)) = self.out_of_order.holding(self.next) {
             self.next = self.next.max(end);
         }
         self.out_of_order.forget_below(self.next);
-        self.has_holes = !self.out_of_order.is_empty();
         let next = self.next;
         self.forget_blocks(|b| b.1 <= next);
+        // The acknowledgement leaves before the application has read what waited behind the hole. Another follows at
+        // once if that doubles the window (`tcp_cleanup_rbuf`): then this one says so.
+        let (unread, before) = (self.window(), self.room);
         self.right_size(now);
-        self.grow_window(len);
-        AckDecision::Now
+        self.hold();
+        if self.window() < 2 * unread {
+            self.room = before;
+        }
+        true
     }
 
     fn ack_decision_in_order(&mut self, now: Instant, push: bool) -> AckDecision {
@@ -311,6 +331,9 @@ impl Receiver {
         self.has_holes = true;
         if !fresh {
             (self.dsack_pending, self.dsack) = (true, (from, to));
+        }
+        if self.autotune {
+            self.grow_buffer(self.space);
         }
         // tcp_sack_new_ofo_skb: the block that was extended becomes the first.
         self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
@@ -396,7 +419,7 @@ impl Receiver {
     #[inline(never)]
     fn advertise_to_reader(&mut self, now: Instant) -> u64 {
         let Some(reader) = &mut self.reader else { return 0 };
-        let space = self.window.min(self.max.0);
+        let space = self.window.min(self.room);
         let free = reader.window(now, space, u64::from(self.mss), self.next, self.window_edge);
         let window = free.min(self.limit.saturating_sub(self.next));
         self.window_edge = self.window_edge.max(self.next + window);
@@ -407,7 +430,7 @@ impl Receiver {
 
     #[inline]
     fn window(&self) -> u64 {
-        let window = self.window.min(self.max.0).max(self.window_edge.saturating_sub(self.next));
+        let window = self.window.min(self.room).max(self.window_edge.saturating_sub(self.next));
         window.min(self.limit.saturating_sub(self.next))
     }
 
@@ -437,8 +460,8 @@ impl Receiver {
         self.rtt_round = (self.next + self.window, now);
     }
 
-    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_measure_ts`). Samples are smoothed, so that
-    /// the estimate follows the queue; a timestamp gives one sample.
+    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_update`). A shorter one is the estimate at once, longer
+    /// ones are smoothed, so that it follows the queue; a timestamp gives one sample.
     pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
         if echo == self.last_echo {
             return;
@@ -449,7 +472,7 @@ impl Receiver {
         }
         let ms = milliseconds(now).wrapping_sub(echo).max(1);
         let rtt = Span::millis(u64::from(ms));
-        self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
+        self.rtt = Some(self.rtt.map_or(rtt, |r| if rtt < r { rtt } else { r - r / 8 + rtt / 8 }));
     }
 
     /// A segment of `len` bytes (several merged into one included) is larger than those before: it tells how much of
@@ -465,6 +488,7 @@ impl Receiver {
             let now = share(self.largest, self.mss);
             let scaled = |window: u64| window * now / before;
             (self.clamp, self.max) = (scaled(self.clamp), Bytes(scaled(self.max.0)));
+            self.hold();
         }
     }
 
@@ -473,16 +497,15 @@ impl Receiver {
     /// While it grows, data is acknowledged at once.
     #[inline]
     fn grow_window(&mut self, len: u64) {
-        if self.window + len < self.clamp {
-            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.clamp - len);
+        if self.window + len < self.room {
+            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.room - len);
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }
         }
     }
 
-    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): raises the limit of the window to twice the bytes delivered
-    /// in the last RTT plus twice their growth.
+    /// Dynamic right-sizing (`tcp_rcv_space_adjust`): once in an RTT it looks at the bytes delivered in it.
     fn right_size(&mut self, now: Instant) {
         // Without `autotune` no RTT is measured.
         let Some(rtt) = self.rtt else { return };
@@ -493,11 +516,24 @@ impl Receiver {
         let copied = taken - self.measured_from.1;
         self.measured_from = (now, taken);
         if copied > self.space {
-            let room = 2 * copied;
-            let growth = (2 * room * (copied - self.space)).checked_div(self.space).unwrap_or(0);
-            self.clamp = (room + growth).clamp(self.clamp, self.max.0.max(self.clamp));
-            self.space = copied;
+            self.grow_buffer(copied);
         }
+    }
+
+    /// Raises the limit of the window to twice the bytes delivered in an RTT, twice their growth, and what data beyond a
+    /// hole spans (`tcp_rcvbuf_grow`).
+    fn grow_buffer(&mut self, copied: u64) {
+        let twice = 2 * copied;
+        let growth = (2 * twice * (copied - self.space)).checked_div(self.space).unwrap_or(0);
+        let beyond = self.out_of_order.end().map_or(0, |end| end.saturating_sub(self.next));
+        self.clamp = (twice + growth + beyond).clamp(self.clamp, self.max.0.max(self.clamp));
+        self.space = copied;
+        self.hold();
+    }
+
+    /// Says what data beyond a hole leaves of the buffer.
+    fn hold(&mut self) {
+        self.room = self.clamp - if self.autotune { self.out_of_order.covered().min(self.clamp) } else { 0 };
     }
 }
 
@@ -572,6 +608,57 @@ mod tests {
             data(0, 200);
             let late = data(2, stamp);
             assert_eq!(late, (AckDecision::Now, next));
+        }
+    }
+
+    /// The window after a segment was lost, `beyond` arrived and the lost one came late, of a buffer that is as large as it
+    /// may be, and that after one more: both as what they lack of the whole, segments.
+    fn lacks_after_a_hole(beyond: u64) -> (u64, u64) {
+        let mut r = receiver(1 << 20, 1 << 20);
+        takes(&mut r, 600, 1448);
+        let whole = (1 << 20) * 160 / 256;
+        let mut arrives = |from: u64| {
+            r.on_data(Instant::ZERO, from, from + 1448, (false, false), None);
+            r.acknowledge(true);
+            (r.advertise_at_once(), r.next())
+        };
+        let lost = 1 + 600 * 1448;
+        let edge = (1..=beyond).map(|i| arrives(lost + i * 1448)).map(|(window, next)| window + next).last();
+        assert!(edge.is_some_and(|e| e - lost <= whole), "{edge:?}");
+        let (unread, next) = arrives(lost);
+        assert_eq!(next, lost + (1 + beyond) * 1448);
+        ((whole - unread) / 1448, (whole - arrives(next).0) / 1448)
+    }
+
+    /// What waits behind a hole takes its place in the buffer. The acknowledgement that says that the hole is filled
+    /// leaves before the application has read, unless a window twice as large follows at once.
+    #[test]
+    fn data_behind_a_hole_is_not_free_space() {
+        assert_eq!(lacks_after_a_hole(100), (100, 1));
+        assert_eq!(lacks_after_a_hole(220), (220, 1));
+        assert_eq!(lacks_after_a_hole(300), (1, 1));
+    }
+
+    /// A buffer that may grow has room for what waits behind a hole.
+    #[test]
+    fn a_hole_grows_the_buffer() {
+        let mut r = receiver(128 << 10, 256 << 20);
+        let (window, _) = takes(&mut r, 40, 1448);
+        let lost = r.next();
+        for i in 1..=70 {
+            r.on_data(Instant::ZERO, lost + i * 1448, lost + (i + 1) * 1448, (false, false), None);
+        }
+        let clamp = 2 * 10 * 1448 + 71 * 1448;
+        assert!(clamp > window && r.clamp == clamp, "{window}, {}", r.clamp);
+    }
+
+    /// A shorter RTT is the estimate at once; a longer one counts an eighth.
+    #[test]
+    fn the_least_rtt_is_taken_at_once() {
+        let mut r = receiver(128 << 10, 256 << 20);
+        for (ms, estimate) in [(80, 80_000), (160, 90_000), (50, 50_000)] {
+            r.sample_rtt(Instant(10_000_000_000), 10_000 - ms);
+            assert_eq!(r.rtt, Some(Span::micros(estimate)));
         }
     }
 

@@ -179,10 +179,10 @@ impl<C: Controller + Clone> Endpoint<C> {
             if !plain {
                 self.rx.read_slowly(now);
             }
-            answer = self.rx.on_data(now, from, from + span, (fin, s.flags & PSH != 0), stamp);
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.sample_rtt(now, echo);
             }
+            answer = self.rx.on_data(now, from, from + span, (fin, s.flags & PSH != 0), stamp);
             if fin {
                 self.peer_closed_first |= self.rx.finished() && !self.tx.closing();
             }

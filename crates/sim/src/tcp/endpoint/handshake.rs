@@ -132,6 +132,7 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
         self.set_state(State::Established);
+        self.rx.begin(now);
         self.syn_timer = None;
         // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT
         // exceeds the timeout and nothing was lost.
