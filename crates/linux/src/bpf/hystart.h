@@ -21,10 +21,10 @@ struct hystart {
 	__u16 paused;		/* the round follows a pause of the ACKs */
 };
 
-/* Begins a round if this ACK is beyond the end of the last. */
+/* Begins a round if this ACK is beyond the end of the last, the first with the first that advances. */
 static __always_inline void mark(struct hystart *h, struct facts *f)
 {
-	if (!h->in_round || f->acked_bytes > h->round_end) {
+	if (h->in_round ? f->acked_bytes > h->round_end : f->acked_since > 0) {
 		h->paused = PAUSE && (!h->newest || sub(f->now_ns, h->newest) > h->delay_min >> PAUSE);
 		h->start = h->last_ack = f->now_ns;
 		h->round_end = f->next;

@@ -36,7 +36,7 @@ struct startup {
 
 static __always_inline void mark(struct startup *s, struct facts *f)
 {
-	if (s->in_round && f->acked_bytes <= s->round_end)
+	if (s->in_round ? f->acked_bytes <= s->round_end : !f->acked_since)
 		return;
 	s->before = s->in_round ? s->least : 0;
 	s->least = s->samples = 0;

@@ -188,9 +188,10 @@ impl HyStart {
         Self { params, delay_min: None, round: None, latched: None, newest: None, left: false }
     }
 
-    /// Begins a round if this ACK is beyond the end of the last: `after(snd_una, end_seq)`.
+    /// Begins a round if this ACK is beyond the end of the last, the first with the first that advances: `after(snd_una,
+    /// end_seq)`.
     fn mark(&mut self, v: &View, ack: &Ack) {
-        if self.round.as_ref().is_none_or(|r| ack.upto > r.end) {
+        if self.round.as_ref().map_or(ack.bytes > Bytes::ZERO, |r| ack.upto > r.end) {
             let before = self.round.as_ref().and_then(|r| r.least);
             let pause = Span(self.delay_min.unwrap_or_default().0 >> self.params.pause);
             let paused = self.params.pause > 0 && self.newest.is_none_or(|t| v.now.since(t) > pause);

@@ -22,6 +22,18 @@ fn the_delay_threshold_is_an_eighth_and_strict() {
     );
 }
 
+/// The first round begins when acknowledgements advance, not with data that was acknowledged selectively before: Linux
+/// begins one with the connection, which ends with the first byte.
+#[test]
+fn the_first_round_begins_when_acknowledgements_advance() {
+    play(
+        "startup hystart
+         iw 16
+         ack 0 rtt 100ms -> delay_min_s 0.1, train_s NaN
+         ack 1 rtt 100ms -> train_s 0",
+    );
+}
+
 /// clamp(20 ms / 8, 4 ms, 16 ms) = 4 ms; clamp(200 ms / 8, 4 ms, 16 ms) = 16 ms.
 #[test]
 fn the_delay_threshold_is_clamped() {
