@@ -453,7 +453,7 @@ fn a_map_names_a_winner_only_where_there_is_one() {
     let dir = folder("sweep-winners");
     let (file, out, page) = (dir.join("sweep.toml"), dir.join("store"), dir.join("map.html"));
     let toml = "path = \"rate=20Mbit rtt=1ms queue=1bdp\"\nstartups = [\"standard\", \"rapid-start\"]\nsize = \"1MB\"\nruns = 1\n\
-                [axes]\nrate = \"20,40Mbit\"\nrtt = \"1,100,200ms\"\n";
+                [axes]\nrate = \"10,20Mbit\"\nrtt = \"1,100,200ms\"\n";
     fs::write(&file, toml).expect("a study");
     succeeds(&["sweep", text(&file), "--out", text(&out)]);
     let map = succeeds(&["sweep", "map", text(&out), "--x", "rate", "--y", "rtt", "--html", text(&page)]);
