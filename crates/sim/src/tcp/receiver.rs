@@ -11,6 +11,8 @@ use slowstart::units::{Bytes, Instant, Span};
 
 /// Number of SACK blocks kept, newest first (`tp->selective_acks`).
 const BLOCKS: usize = 4;
+/// Of these, an ACK is certain to report so many (`TCP_SACK_BLOCKS_EXPECTED`).
+const REPORTED: usize = 2;
 /// Limits of ACK compression: number of duplicate ACKs held back, and their delay (`tcp_comp_sack_nr`,
 /// `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u8 = 44;
@@ -235,7 +237,7 @@ impl Receiver {
         (fin, push): (bool, bool),
         stamp: Option<u32>,
     ) -> AckDecision {
-        if stamp.is_some_and(|s| self.echo.wrapping_sub(s).cast_signed() > PAWS_WINDOW) {
+        if self.is_old(stamp) {
             return self.discard(from, to);
         }
         if fin {
@@ -356,6 +358,28 @@ impl Receiver {
         self.compressed += 1;
         self.delayed_until = self.delayed_until.min(now + wait);
         AckDecision::Later
+    }
+
+    /// True if ACKs of data beyond a hole are held back.
+    #[inline]
+    pub(super) fn holds_acks(&self) -> bool {
+        self.compressed > 0
+    }
+
+    /// True if ACKs are held back whose news data `from..to` beyond a hole would move to where no ACK may report it: one is
+    /// due before it is taken (`tcp_sack_new_ofo_skb`).
+    #[inline]
+    pub(super) fn owes_blocks(&self, from: u64, to: u64, stamp: Option<u32>) -> bool {
+        self.holds_acks() && from > self.next && !self.is_old(stamp) && {
+            let blocks = &self.blocks[..usize::from(self.block_count)];
+            blocks.iter().take(REPORTED).all(|b| to < b.0 || b.1 < from) && blocks.len() >= REPORTED
+        }
+    }
+
+    /// True if a segment with this timestamp is to be discarded (PAWS, RFC 7323 §5).
+    #[inline]
+    fn is_old(&self, stamp: Option<u32>) -> bool {
+        stamp.is_some_and(|s| self.echo.wrapping_sub(s).cast_signed() > PAWS_WINDOW)
     }
 
     fn forget_blocks(&mut self, gone: impl Fn((u64, u64)) -> bool) {
@@ -637,6 +661,29 @@ mod tests {
         assert_eq!(lacks_after_a_hole(100), (100, 1));
         assert_eq!(lacks_after_a_hole(220), (220, 1));
         assert_eq!(lacks_after_a_hole(300), (1, 1));
+    }
+
+    /// While ACKs are held back, a third block is not taken before what the others say was sent.
+    #[test]
+    fn blocks_are_told_before_others_take_their_place() {
+        let mut r = receiver(1 << 20, 1 << 20);
+        takes(&mut r, 40, 1448);
+        r.sample_rtt(Instant(10_000_000_000), 9_900);
+        let lost = r.next();
+        let packet = |i: u64| (lost + i * 1448, lost + (i + 1) * 1448);
+        let mut owed = Vec::new();
+        // The first three are told at once; 5 extends the newest block, 7 makes a second, 9 would be the third.
+        for i in [1, 2, 3, 5, 7, 9, 11, 10] {
+            let (from, to) = packet(i);
+            owed.push(r.owes_blocks(from, to, None));
+            if r.owes_blocks(from, to, None) {
+                r.acknowledge(true);
+            }
+            if r.on_data(Instant::ZERO, from, to, (false, false), None) == AckDecision::Now {
+                r.acknowledge(true);
+            }
+        }
+        assert_eq!(owed, [false, false, false, false, false, true, true, false]);
     }
 
     /// A buffer that may grow has room for what waits behind a hole.

@@ -152,6 +152,9 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
         let marks = !plain && self.header.feedback != Feedback::None;
         let prompted = marks && whole.is_some_and(|s| self.on_codepoint(now, s, out));
+        if self.rx.holds_acks() {
+            self.tell_blocks(now, s, out);
+        }
         if self.receive(now, s, plain) == AckDecision::Now || prompted {
             self.acknowledge(now, out);
         }
@@ -194,6 +197,15 @@ impl<C: Controller + Clone> Endpoint<C> {
             }
         }
         answer
+    }
+
+    /// Sends the ACK that was held back, if this segment would take the place of what it says.
+    #[cold]
+    fn tell_blocks(&mut self, now: Instant, s: Numbers, out: &mut impl Wire) {
+        let Some(from) = segment::unwrap(s.seq, self.header.peer_isn, self.rx.next()) else { return };
+        if s.len > 0 && self.rx.owes_blocks(from, from + u64::from(s.len), s.timestamp.map(|t| t.0)) {
+            self.acknowledge(now, out);
+        }
     }
 
     /// Takes the codepoint of a segment; returns true if it is to be acknowledged now.
