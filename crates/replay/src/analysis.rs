@@ -591,7 +591,7 @@ impl Analysis {
                 None => estimate.class(f.at, full, f.evidence.is_congestion()),
             }
         });
-        let capacity = estimate.capacity(full_at_exit.is_some_and(|f| f.full));
+        let capacity = estimate.capacity(full_at_exit.is_some_and(|f| f.full && f.waited));
         self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.finished.sort_by_key(|o| o.0);
         self.finished.iter_mut().for_each(|(_, o)| o.since(epoch));

@@ -158,7 +158,7 @@ impl CapacityEstimate {
     }
 
     /// When the path was full, by that heuristic. Every transfer reaches its median throughput, so that by throughput
-    /// this is only known if it was seen that the path was full.
+    /// this is only known if packets were seen to wait at a full path.
     pub fn capacity(&self, was_full: bool) -> Option<Instant> {
         if self.latency() { self.by_latency } else { self.by_throughput.filter(|_| was_full) }
     }

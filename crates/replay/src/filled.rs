@@ -72,6 +72,8 @@ struct Carried {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filled {
     pub(crate) full: bool,
+    /// True if a longer RTT shows that packets waited. Else the same rate may be that of losses.
+    pub(crate) waited: bool,
     /// True if no other explanation fits.
     pub(crate) certain: bool,
 }
@@ -173,7 +175,7 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         let fell = soon.iter().filter(with).count();
         // Without a longer RTT nothing waited: a policer, or losses of another kind.
         let waited = near.iter().any(|c| c.flight >= rate * base * FULL && c.rtt > base * (1.0 + SAME_RTT));
-        return Some(Filled { full, certain: waited && (still || queued >= 2 && fell >= 2) });
+        return Some(Filled { full, waited, certain: waited && (still || queued >= 2 && fell >= 2) });
     }
     if risen {
         let follows = |(power, error): (f64, f64)| {
@@ -184,9 +186,9 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         // In a queue of others the rate follows the flight as well, and the RTT changes with what they send.
         let empty = soon.iter().chain([&at_exit]).all(|c| c.rtt < least * (1.0 + SAME_RTT));
         let certain = more && answer.is_some_and(follows) && empty;
-        return Some(Filled { full: false, certain });
+        return Some(Filled { full: false, waited: false, certain });
     }
-    (filled <= EMPTY).then_some(Filled { full: false, certain: false })
+    (filled <= EMPTY).then_some(Filled { full: false, waited: false, certain: false })
 }
 
 #[cfg(test)]
@@ -206,7 +208,7 @@ mod tests {
     fn a_link_is_full_if_another_flight_is_carried_at_the_same_rate() {
         let flights = [10.0, 20.0, 40.0, 80.0, 56.0, 57.0, 58.0, 59.0, 60.0, 61.0];
         let found = judge(&all(&flights, |_| 0.05, 1000.0), 3, 80.0);
-        assert_eq!(found, Some(Filled { full: true, certain: true }));
+        assert_eq!(found, Some(Filled { full: true, waited: true, certain: true }));
     }
 
     #[test]
@@ -223,7 +225,7 @@ mod tests {
             [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
         let rtt = |n: usize| if n > 2 && n.is_multiple_of(8) { 0.06 } else { 0.05 };
         let found = judge(&all(&flights, rtt, 1e9), 2, 40.0);
-        assert_eq!(found, Some(Filled { full: false, certain: false }));
+        assert_eq!(found, Some(Filled { full: false, waited: false, certain: false }));
     }
 
     #[test]
@@ -231,6 +233,6 @@ mod tests {
         let flights: Vec<f64> =
             [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
         let found = judge(&all(&flights, |_| 0.05, 1e9), 2, 40.0);
-        assert_eq!(found, Some(Filled { full: false, certain: true }));
+        assert_eq!(found, Some(Filled { full: false, waited: false, certain: true }));
     }
 }

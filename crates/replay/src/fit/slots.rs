@@ -1,9 +1,9 @@
 //! ACK slots: ACKs that come at multiples of a period, several at once.
 
-use super::{Estimate, flow::Flow, limited};
+use super::{Estimate, flow::Flow};
 use crate::analysis::Findings;
 use crate::infer::LimitedBy;
-use slowstart::units::Span;
+use slowstart::units::{Instant, Span};
 use slowstart_study::stats::quantile;
 
 /// Periods that are tried, seconds, and the ratio of one to the next.
@@ -20,7 +20,7 @@ const PACKETS: f64 = 2.5;
 /// A period that differs from the least RTT by less than this share of it is a round trip of the sender.
 const ROUND_TRIP: f64 = 0.05;
 
-/// The share of the time for which the receive window may limit the sender.
+/// The share of the time before the first loss for which the receive window may limit the sender.
 const LIMITED: f64 = 0.3;
 
 /// The least share of the gap before its group that the first packet of a group waits, if ACKs wait for slots.
@@ -47,8 +47,12 @@ fn waits(flow: &Flow, groups: &[(f64, f64, usize)]) -> Vec<bool> {
 /// so that its ACKs come in groups by themselves, a round trip apart. Where the window is not known, the round trip
 /// shows it.
 pub(super) fn of(f: &Findings, flow: &Flow) -> Option<Estimate> {
-    let window = limited(f, LimitedBy::ReceiveWindow);
-    if window > LIMITED * Span(f.last.0).as_secs_f64() { None } else { find(flow) }
+    let seconds = |at: Instant| Span(at.0).as_secs_f64();
+    // What waits behind a hole takes the window too: that says nothing of the ACKs before.
+    let until = flow.first_loss.min(seconds(f.last));
+    let limited = f.periods.iter().filter(|p| p.0 == LimitedBy::ReceiveWindow);
+    let window: f64 = limited.map(|p| seconds(p.2).min(until) - seconds(p.1).min(until)).sum();
+    if window > LIMITED * until { None } else { find(flow) }
 }
 
 fn find(flow: &Flow) -> Option<Estimate> {
