@@ -18,8 +18,12 @@ use slowstart_sim::app;
 use slowstart_sim::engine::{Direction, Engine, FlowSpec};
 use std::collections::BTreeMap;
 
-/// Runs that are measured: enough for an interval, few enough to wait for.
+/// Runs that are measured at most: enough for an interval, few enough to wait for.
 pub const RUNS: u32 = 10;
+/// ... and at least: so many decide, and if they agree, more would say the same.
+const LEAST: usize = 6;
+/// How far apart runs that agree are at most, points: a third of what counts as a difference.
+const NARROW: f64 = 1.0;
 /// What the newcomer transfers at most.
 const NEWCOMER: u64 = 10_000_000;
 /// Least round trips for which the CUBIC flow is there before: it has left slow start, filled the path and
@@ -73,19 +77,35 @@ pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
 /// What the CUBIC flow got beside each startup, in percent, by the startup's label and the run.
 pub type Got = BTreeMap<(String, u32), f64>;
 
-/// Measures every startup of a study, in the first [`RUNS`] runs. `alone_s` is the median time that the baseline needs for
+/// Measures every startup of a study, in the first [`RUNS`] runs, or [`LEAST`] if these agree. `alone_s` is the median time that the baseline needs for
 /// its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no more than that every
 /// newcomer takes its 10 MB; in a shorter one none has begun. Nothing where [`unable`] says so.
 pub fn measure(study: &Study, alone_s: f64) -> Got {
     let runs: Vec<u32> = (0..study.runs.min(RUNS)).collect();
     let window = Span((alone_s * 1e9) as u64);
     let mut all = Got::new();
-    let each = |of_run: Vec<((String, u32), f64)>| -> Result<(), std::convert::Infallible> {
-        all.extend(of_run);
-        Ok(())
-    };
-    let Ok(()) = in_order(&runs, |run| one(study, run, window), each);
+    let (first, more) = runs.split_at(runs.len().min(LEAST));
+    for part in [first, more] {
+        let each = |of_run: Vec<((String, u32), f64)>| -> Result<(), std::convert::Infallible> {
+            all.extend(of_run);
+            Ok(())
+        };
+        let Ok(()) = in_order(part, |run| one(study, run, window), each);
+        if is_narrow(&all) {
+            break;
+        }
+    }
     all
+}
+
+/// True if beside each startup the flow got the same in every run, within [`NARROW`] points.
+fn is_narrow(all: &Got) -> bool {
+    let mut of_startup = BTreeMap::<&str, (f64, f64)>::new();
+    for ((label, _), got) in all {
+        let (least, most) = of_startup.entry(label).or_insert((*got, *got));
+        (*least, *most) = (least.min(*got), most.max(*got));
+    }
+    of_startup.values().all(|(least, most)| most - least <= NARROW)
 }
 
 /// Measures it, and adds it to the rows of the study.
@@ -140,4 +160,20 @@ fn one(study: &Study, run: u32, window: Span) -> Vec<((String, u32), f64)> {
 /// True for a startup that a host defines, which may not be run by several threads.
 fn is_foreign(startup: &Algorithm) -> bool {
     !matches!(startup, Algorithm::Startup(_)) && !startup.is_standalone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs that agree within a point decide; one that does not asks for more.
+    #[test]
+    fn runs_that_agree_are_enough() {
+        let mut all: Got = (0..6).map(|run| (("a".to_owned(), run), 99.0 + f64::from(run) / 5.0)).collect();
+        assert!(is_narrow(&all));
+        all.insert(("b".to_owned(), 0), 70.0);
+        assert!(is_narrow(&all), "startups may differ");
+        all.insert(("b".to_owned(), 1), 71.5);
+        assert!(!is_narrow(&all));
+    }
 }
