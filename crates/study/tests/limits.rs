@@ -175,11 +175,11 @@ fn the_schedule_of_writes_is_no_cost() {
 /// The queue that overflows is that of the slower link, wherever it lies, and the row says which.
 #[test]
 fn drops_have_their_link() {
-    let of = |path: &str, against: &[&str]| {
+    let of_run = |path: &str, against: &[&str], run: u32| {
         let against = against.iter().map(ToString::to_string).collect();
-        let study =
-            Study::check(&StudyText { against, ..text(path, "hystart", "10MB") }, None).expect("a study");
-        let outcome = study.run(Job { contender: 0, run: 0 }, Sampling::EachAck, false);
+        let text = StudyText { against, runs: Some(5), ..text(path, "hystart", "10MB") };
+        let study = Study::check(&text, None).expect("a study");
+        let outcome = study.run(Job { contender: 0, run }, Sampling::EachAck, false);
         let lost = |n: usize| outcome.row.links[n].lost_by.named().map(|(_, n)| n).sum::<u64>();
         assert_eq!(Some(lost(0) + lost(1)), outcome.row.lost_packets, "{path}");
         let events = outcome.trace.events.iter().filter(|e| e.what == "drop");
@@ -191,6 +191,7 @@ fn drops_have_their_link() {
         let lost = [lost(0), lost(1)];
         (outcome.row, lost, told)
     };
+    let of = |path: &str, against: &[&str]| of_run(path, against, 0);
     let (fast, slow) = ("rate=100Mbit rtt=20ms queue=2bdp", "rate=50Mbit rtt=20ms queue=20packets");
     let (row, [first, second], told) = of(&format!("{fast} then=\"{slow}\""), &[]);
     assert!(first == 0 && second > 0, "{first} and {second}");
@@ -202,10 +203,13 @@ fn drops_have_their_link() {
     assert!(first > 0 && second == 0 && told.contains("at link 1 drops"), "{first}, {second}: {told}");
     // The first link is slower, but four flows fill the second.
     let path = "rate=40Mbit rtt=20ms queue=2bdp then=\"rate=50Mbit rtt=20ms queue=50packets\"";
-    let (row, [_, second], told) = of(path, &["cubic*3@-5s/2"]);
+    let (_, [_, second], told) = of(path, &["cubic*3@-5s/2"]);
     assert!(second > 0 && told.contains("The full queue at link 2 drops"), "{second}: {told}");
     let alone = of(path, &[]).0.capacity_time_s.expect("it fills the first link");
-    assert!(row.capacity_time_s.is_some_and(|t| t < alone), "{:?}, alone {alone}", row.capacity_time_s);
+    let sooner =
+        |run: &u32| of_run(path, &["cubic*3@-5s/2"], *run).0.capacity_time_s.is_some_and(|t| t < alone);
+    let sooner = (0..5).filter(sooner).count();
+    assert!(sooner >= 4, "in {sooner} of 5 runs");
     // What leaves the first link free fills it no sooner.
     let (_, [_, second], _) = of(path, &["web@-5s/2"]);
     let beside = of(path, &["web@-5s/2"]).0.capacity_time_s.expect("as alone");
