@@ -5,6 +5,7 @@
 
 use slowstart_suite::report::board::check_verdicts;
 use slowstart_suite::report::{Date, DraftError, Front, draft, markdown};
+use slowstart_suite::run::Planned;
 use slowstart_suite::{Report, Suite, Verdict};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -309,9 +310,11 @@ fn a_verdict_that_its_runs_do_not_give_makes_no_draft() {
 fn what_is_open_or_unseen_is_told() {
     let mut report = report();
     report.entries[0].against_default = Some(Verdict::Undecided);
+    report.entries[1].planned = Some(Planned { runs: 3, verdict: Verdict::Undecided });
     let text = draft(&suite(), &report, RESULT, &front()).expect("a draft");
     assert!(text.contains("; 1 met against slow start, and undecided against today's default"), "{text}");
     assert!(text.contains("(6 runs); undecided against hystart</td>"));
+    assert!(text.contains("(6 runs; undecided after the first 3 runs)"), "{text}");
     let e = &mut report.entries[0];
     (e.verdict, e.value, e.limit, e.excess, e.runs_to_decide) = (Verdict::Undecided, None, None, None, None);
     e.values = vec![None; 6];

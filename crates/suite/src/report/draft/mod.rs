@@ -279,7 +279,8 @@ fn method(p: &mut Page, suite: &Suite, report: &Report) {
         if !report.real_clock && !report.command.iter().any(|w| w == "--runs") {
             p.t(&format!(
                 "A startup with an undecided criterion runs the scenario twice as often, and again, up to {MORE_RUNS} times the runs that \
-                 the suite states. The interval is not corrected for that, nor for the number of criteria."
+                 the suite states. The interval is not corrected for that, nor for the number of criteria; where runs were added, the \
+                 tables also have the verdict of the first runs alone."
             ));
         } else {
             p.t("No interval is corrected for the number of criteria.");
@@ -436,12 +437,13 @@ fn row(e: &Entry, several: bool) -> Vec<String> {
         e if e.is_open_against_default() => "; undecided against hystart",
         _ => "",
     };
+    let planned = e.planned_in_words().map_or(String::new(), |p| format!("; {p}"));
     let decide = e.runs_to_decide.map_or(String::new(), |n| format!("; about {n} would decide"));
     let unseen = e.values.iter().filter(|v| v.is_none()).count() as u32;
     let unseen = unseen.saturating_sub(e.never + e.broken);
     let unseen = if unseen > 0 { format!("; no value in {unseen}") } else { String::new() };
     let verdict = format!(
-        "{} ({runs} {}{decide}{unseen}){worse}",
+        "{} ({runs} {}{planned}{decide}{unseen}){worse}",
         e.verdict.word(),
         if runs == 1 { "run" } else { "runs" }
     );
