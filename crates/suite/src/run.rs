@@ -78,9 +78,33 @@ pub struct Entry {
     /// refer to slow start.
     #[serde(default)]
     pub against_default: Option<Verdict>,
+    /// What the runs that were planned said, before others were added because a criterion of the startup was undecided;
+    /// null where none were added, and in older reports.
+    #[serde(default)]
+    pub planned: Option<Planned>,
+}
+
+/// The verdict of the runs that were planned.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// How many they were: the first of all.
+    pub runs: u32,
+    /// Whether the criterion is met by them alone.
+    pub verdict: Verdict,
 }
 
 impl Entry {
+    /// The verdict of the runs that were planned, whether or not others were added.
+    pub fn planned_verdict(&self) -> Verdict {
+        self.planned.map_or(self.verdict, |p| p.verdict)
+    }
+
+    /// What the runs that were planned said, in words; nothing where no others were added.
+    pub fn planned_in_words(&self) -> Option<String> {
+        self.planned.map(|p| format!("{} after the first {} runs", p.verdict.word(), p.runs))
+    }
+
     /// True if it meets a limit that refers to slow start, and would not meet the same one of today's default.
     pub fn is_worse_than_default(&self) -> bool {
         self.verdict == Verdict::Meets && self.against_default == Some(Verdict::DoesNotMeet)
@@ -279,6 +303,8 @@ pub fn judged(
     // Which contenders the next runs are of.
     let mut wanted = vec![true; all.len()];
     let (mut done, mut runs) = (0, study.runs);
+    // What the first runs say, by criterion and startup.
+    let mut planned: Vec<Vec<Verdict>> = Vec::new();
     loop {
         let more =
             observed(engine, study, &wanted, done..runs, stop, tally).map_err(|why| scenario.failed(why))?;
@@ -288,7 +314,14 @@ pub fn judged(
         let judged = |c: &Criterion| -> Vec<Entry> {
             startups.iter().zip(ours).map(|(s, runs)| entry(scenario, c, s, references, runs)).collect()
         };
-        let entries: Vec<Vec<Entry>> = scenario.criteria.iter().map(judged).collect();
+        let mut entries: Vec<Vec<Entry>> = scenario.criteria.iter().map(judged).collect();
+        if planned.is_empty() {
+            planned = entries.iter().map(|of| of.iter().map(|e| e.verdict).collect()).collect();
+        }
+        for (e, verdict) in entries.iter_mut().flatten().zip(planned.iter().flatten()) {
+            let more = e.values.len() > study.runs as usize;
+            e.planned = more.then_some(Planned { runs: study.runs, verdict: *verdict });
+        }
         // More runs cannot mend a transfer that never completes.
         let open =
             |i: usize| entries.iter().any(|of| of[i].verdict == Verdict::Undecided && of[i].never == 0);
@@ -508,5 +541,6 @@ fn entry(
         broken,
         default_value: median(&default).map(|m| m.mid),
         against_default: relative.map(|(factor, _)| judged(Some((factor, Reference::HyStart))).0.verdict),
+        planned: None,
     }
 }

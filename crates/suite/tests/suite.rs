@@ -10,6 +10,7 @@ use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::measure::Observed;
+use slowstart_suite::report::board;
 use slowstart_suite::run::{LeftOut, Settings, Stack, run, run_stack};
 use slowstart_suite::scenario::{Reference, Scenario, Suite};
 use slowstart_suite::{Report, baseline, report};
@@ -214,6 +215,44 @@ fn a_suite_that_is_stopped_keeps_what_is_finished() {
     assert!(!own.is_empty() && r.entries == own, "{:?}", r.entries);
     assert_eq!(r.left_out.len(), few().scenarios.len() - 1);
     assert!(baseline::worse(&whole, &r).is_err(), "it is no baseline of the whole suite");
+}
+
+/// Where runs were added, each report has the verdict of the planned runs too, which is that of a suite of so many.
+#[test]
+fn what_the_planned_runs_said_is_told() {
+    let mut suite = Suite::built_in();
+    suite.scenarios.retain(|s| ["harm-reno", "short-1MB"].contains(&s.name.as_str()));
+    let of = |runs: Option<u32>| {
+        let settings = Settings { runs, ..settings(&["rate-bound"]) };
+        run(&suite, &settings, &Simulator, &|| false, |_, _, _| ()).expect("it runs")
+    };
+    let (more, first) = (of(None), of(Some(6)));
+    let mut changed = 0;
+    for (e, f) in more.entries.iter().zip(&first.entries) {
+        assert_eq!((&e.criterion, e.planned_verdict(), f.planned), (&f.criterion, f.verdict, None));
+        assert_eq!(e.planned.map(|p| p.runs), (e.values.len() > 6).then_some(6), "{e:?}");
+        changed += usize::from(e.verdict != f.verdict);
+    }
+    let added = |e: &&slowstart_suite::run::Entry| e.planned.is_some();
+    assert!(changed > 0 && more.entries.iter().filter(added).count() > changed);
+    board::check_verdicts(&more).expect("they follow from their runs");
+
+    let sentence = report::sentences(&more).remove(0);
+    let met = first.entries.iter().filter(|e| e.verdict == Verdict::Meets).count();
+    assert!(sentence.contains(&format!("; by the planned runs alone {met} met, 0 not met, ")), "{sentence}");
+    let markdown = report::markdown(&suite, &more);
+    assert!(markdown.contains("\nVerdicts that added runs changed:\n"), "{markdown}");
+    assert!(markdown.contains("| meets after 12 runs; undecided after the first 6 runs |"), "{markdown}");
+    assert!(report::html(&suite, &more).contains(", 12 runs; undecided after the first 6 runs"));
+    assert!(report::ktap(&more).contains(", undecided after the first 6 runs\nok "));
+    assert!(!report::markdown(&suite, &first).contains("after the first"));
+
+    // A verdict of theirs that they do not give is refused.
+    let mut edited = more.clone();
+    let e = edited.entries.iter_mut().find(|e| e.planned_verdict() != e.verdict).expect("one");
+    e.planned.as_mut().expect("added").verdict = e.verdict;
+    let why = board::check_verdicts(&edited).expect_err("refused");
+    assert!(why.ends_with("found \"meets\", expected \"undecided\" by its first 6 runs"), "{why}");
 }
 
 /// Of unequal numbers of runs both are judged by those that both have: more runs than before, or fewer, are no change.

@@ -31,13 +31,16 @@ pub struct BoardError {
     pub why: String,
 }
 
-/// The verdict that the runs of an entry give; `None` where they do not say all: a value or a limit is missing.
-fn by_runs(e: &Entry, c: &Criterion) -> Option<Verdict> {
+/// The verdict that the first `runs` of an entry give; `None` where they do not say all: a value or a limit is missing.
+fn by_runs(e: &Entry, c: &Criterion, runs: usize) -> Option<Verdict> {
+    let all = runs == e.values.len();
     if e.broken > 0 {
-        return Some(Verdict::DoesNotMeet);
+        // Which run broke the rule is not stored.
+        return all.then_some(Verdict::DoesNotMeet);
     }
-    let pairs: Option<Vec<(f64, f64)>> = e.values.iter().zip(&e.limits).map(|(v, l)| v.zip(*l)).collect();
-    let pairs = pairs.filter(|p| !p.is_empty() && p.len() == e.values.len() && e.never == 0)?;
+    let (values, limits) = (e.values.get(..runs)?, e.limits.get(..runs)?);
+    let pairs: Option<Vec<(f64, f64)>> = values.iter().zip(limits).map(|(v, l)| v.zip(*l)).collect();
+    let pairs = pairs.filter(|p| !p.is_empty() && e.never == 0)?;
     let limits: Vec<f64> = pairs.iter().map(|p| p.1).collect();
     Some(judge(&pairs, &limits, c.at_least).verdict)
 }
@@ -59,19 +62,23 @@ fn check(suite: &Suite, of: &Stored) -> Result<(), BoardError> {
     check_verdicts(r).or_else(refused)
 }
 
-/// Holds each verdict to its runs.
+/// Holds each verdict to its runs, and that of the planned runs to those.
 ///
 /// # Errors
 /// If one does not follow from them: which, what was found, and what was expected.
 pub fn check_verdicts(report: &Report) -> Result<(), String> {
     for e in &report.entries {
-        let expected = Criterion::parse(&e.criterion).and_then(|c| by_runs(e, &c));
-        if let Some(expected) = expected.filter(|v| *v != e.verdict) {
-            let (found, expected) = (e.verdict.word(), expected.word());
-            return Err(format!(
-                "{}, {}, {:?}: found {found:?}, expected {expected:?} by its runs",
-                e.startup, e.scenario, e.criterion
-            ));
+        let planned = e.planned.map(|p| (p.verdict, p.runs as usize));
+        for (found, runs) in [Some((e.verdict, e.values.len())), planned].into_iter().flatten() {
+            let expected = Criterion::parse(&e.criterion).and_then(|c| by_runs(e, &c, runs));
+            if let Some(expected) = expected.filter(|v| *v != found) {
+                let (found, expected) = (found.word(), expected.word());
+                let first = if runs < e.values.len() { format!("first {runs} ") } else { String::new() };
+                return Err(format!(
+                    "{}, {}, {:?}: found {found:?}, expected {expected:?} by its {first}runs",
+                    e.startup, e.scenario, e.criterion
+                ));
+            }
         }
     }
     Ok(())

@@ -190,6 +190,7 @@ fn scenario(s: &Scenario, report: &Report) -> Markup {
                                     @let (value, limit) = value_and_limit(e);
                                     td class={ "text " (class(e.verdict)) } data-label=(c.says()) {
                                         (e.verdict.word()) ": " (value) " (limit " (limit) "; hystart " (number(e.default_value)) ")"
+                                        @if let Some(planned) = e.planned_in_words() { ", " (e.values.len()) " runs; " (planned) }
                                         @if let Some(n) = e.runs_to_decide { ", about " (n) " runs would decide" }
                                     }
                                 } @else {

@@ -17,8 +17,9 @@ fn measured(e: &Entry) -> String {
     });
     let never = if e.never > 0 { format!(", {} never completed", e.never) } else { String::new() };
     let broken = if e.broken > 0 { format!(", {} broke a rule", e.broken) } else { String::new() };
+    let planned = e.planned_in_words().map_or(String::new(), |p| format!(", {p}"));
     format!(
-        "value {}, limit {}, {} runs{excess}{never}{broken}",
+        "value {}, limit {}, {} runs{excess}{never}{broken}{planned}",
         number(e.value),
         number(e.limit),
         e.values.len()

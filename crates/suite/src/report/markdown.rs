@@ -139,6 +139,12 @@ pub fn markdown(suite: &Suite, report: &Report) -> String {
     };
     entries(&mut out, "Not met", &of(Verdict::DoesNotMeet), ("Today's default", &default));
     entries(&mut out, "Undecided", &of(Verdict::Undecided), ("Runs that would decide", &runs));
+    let later: Vec<&Entry> = report.entries.iter().filter(|e| e.planned_verdict() != e.verdict).collect();
+    let verdicts = |e: &Entry| {
+        let planned = e.planned_in_words().unwrap_or_default();
+        format!("{} after {} runs; {planned}", e.verdict.word(), e.values.len())
+    };
+    entries(&mut out, "Verdicts that added runs changed", &later, ("Verdict", &verdicts));
     let _ = write!(
         out,
         "\nSuite {}, {} {}{}, seed {}: criteria met, by section of RFC 9743. Where a limit refers to `standard`, met is: no worse \

@@ -74,6 +74,16 @@ pub fn sentences(report: &Report) -> Vec<String> {
         ] {
             parts.extend((n > 0).then(|| format!("{n} {what}")));
         }
+        // Stopping at a verdict must not choose it: what the planned runs said alone.
+        if own().any(|e| e.planned_verdict() != e.verdict) {
+            let by = |v: Verdict| own().filter(|e| e.planned_verdict() == v).count();
+            parts.push(format!(
+                "by the planned runs alone {} met, {} not met, {} undecided",
+                by(Verdict::Meets),
+                by(Verdict::DoesNotMeet),
+                by(Verdict::Undecided)
+            ));
+        }
         parts.extend((worse > 0).then(|| {
             format!("{worse} met only against slow start, and worse than today's default (hystart)")
         }));
@@ -149,6 +159,7 @@ mod tests {
             broken: 0,
             default_value: None,
             against_default: None,
+            planned: None,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::run::{Entry, MORE_RUNS, Report, Settings, study_of};
 use crate::scenario::{Criterion, Reference, SECTIONS, Scenario, Suite, sha256, title};
 use front::is_name;
 pub use front::{Date, Front};
-use slowstart::startup;
+use slowstart::{avoidance, registry};
 use slowstart_report::study::shown;
 use slowstart_study::measures::Measure;
 use slowstart_study::scenario::StudyText;
@@ -226,15 +226,18 @@ fn what_was_run(p: &mut Page, suite: &Suite, report: &Report, stored: &str) {
     named_paths(p, suite, report);
 }
 
-/// The sources of the startups, as the registry has them. Another's, such as a plugin's, is not known.
+/// The sources of the startups and of the avoidance, as the registries have them. Another's, such as a plugin's, is not known.
 fn sources(p: &mut Page, report: &Report) {
-    let source = |name: &str| {
-        let entry = name.split(':').next().unwrap_or_default();
-        startup::REGISTRY.iter().find(|e| e.name == entry).map(|e| e.source)
-    };
-    let known: Vec<(&str, &str)> = report.startups.iter().filter_map(|s| Some((&**s, source(s)?))).collect();
-    if !report.avoidance.is_empty() && !known.is_empty() {
-        p.t("The sources of the startups, with the version that is implemented:");
+    let name = |of: &str| of.split(':').next().unwrap_or_default().to_string();
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    if !report.avoidance.is_empty() {
+        let startup = |s: &String| registry::named(&name(s)).map(|e| e.source);
+        known.extend(report.startups.iter().filter_map(|s| Some((&**s, startup(s)?))));
+        let own = avoidance::REGISTRY.iter().find(|e| e.name == name(&report.avoidance));
+        known.extend(own.map(|e| (&*report.avoidance, e.source)));
+    }
+    if !known.is_empty() {
+        p.t("Their sources, with the version that is implemented:");
         p.terms(known);
     }
 }
@@ -276,7 +279,8 @@ fn method(p: &mut Page, suite: &Suite, report: &Report) {
         if !report.real_clock && !report.command.iter().any(|w| w == "--runs") {
             p.t(&format!(
                 "A startup with an undecided criterion runs the scenario twice as often, and again, up to {MORE_RUNS} times the runs that \
-                 the suite states. The interval is not corrected for that, nor for the number of criteria."
+                 the suite states. The interval is not corrected for that, nor for the number of criteria; where runs were added, the \
+                 tables also have the verdict of the first runs alone."
             ));
         } else {
             p.t("No interval is corrected for the number of criteria.");
@@ -386,7 +390,10 @@ fn scenario(p: &mut Page, s: &Scenario, report: &Report) {
     p.section_with(&[("anchor", &anchor("scenario", &s.name)), ("toc", "exclude")], &s.name, |p| {
         p.t(&s.question);
         let conditions = conditions(&s.study);
-        p.terms([("Source", &*s.source), ("Conditions", &*conditions), ("Not tested", &*s.not_tested)]);
+        let keys: Vec<String> = s.numbers.keys().map(|key| format!("Source of {key}")).collect();
+        let numbers = keys.iter().map(String::as_str).zip(s.numbers.values().map(String::as_str));
+        let first = [("Source", &*s.source), ("Conditions", &*conditions)];
+        p.terms(first.into_iter().chain(numbers).chain([("Not tested", &*s.not_tested)]));
         let own: Vec<&Entry> = report.entries.iter().filter(|e| e.scenario == s.name).collect();
         if let Some(l) = report.left_out.iter().find(|l| l.scenario == s.name) {
             p.t(&format!("Not run: {}.", l.why.trim_end_matches('.')));
@@ -430,12 +437,13 @@ fn row(e: &Entry, several: bool) -> Vec<String> {
         e if e.is_open_against_default() => "; undecided against hystart",
         _ => "",
     };
+    let planned = e.planned_in_words().map_or(String::new(), |p| format!("; {p}"));
     let decide = e.runs_to_decide.map_or(String::new(), |n| format!("; about {n} would decide"));
     let unseen = e.values.iter().filter(|v| v.is_none()).count() as u32;
     let unseen = unseen.saturating_sub(e.never + e.broken);
     let unseen = if unseen > 0 { format!("; no value in {unseen}") } else { String::new() };
     let verdict = format!(
-        "{} ({runs} {}{decide}{unseen}){worse}",
+        "{} ({runs} {}{planned}{decide}{unseen}){worse}",
         e.verdict.word(),
         if runs == 1 { "run" } else { "runs" }
     );

@@ -1,6 +1,6 @@
 //! Elements of RFCXML (RFC 7991) that a draft has.
 
-use super::references::{Reference, reference};
+use super::references;
 use quick_xml::Writer;
 use quick_xml::escape::partial_escape;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// A document that grows.
 pub(super) struct Page {
     writer: Writer<Vec<u8>>,
-    /// The numbers of the RFCs that its text cites.
-    pub(super) cited: BTreeSet<u32>,
+    /// The anchors of what its text cites.
+    pub(super) cited: BTreeSet<&'static str>,
 }
 
 /// What XML can hold: a control character in a name that a caller gave becomes the replacement character.
@@ -77,27 +77,26 @@ impl Page {
         self.close(name);
     }
 
-    /// A paragraph; an `RFC N` in it is a citation, if we know that RFC.
+    /// A paragraph, with what it names cited.
     pub(super) fn t(&mut self, text: &str) {
         self.citing("t", text);
     }
 
+    /// An element with text, and a citation of each RFC, draft, paper or code that the text names: in place of the number of an
+    /// RFC, and after any other name.
     fn citing(&mut self, element: &str, text: &str) {
         self.open(element, &[]);
         let mut rest = text;
-        let mut from = 0;
-        while let Some(at) = rest[from..].find("RFC ").map(|at| from + at) {
-            let digits = &rest[at + 4..];
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-            let known = digits[..end].parse().ok().and_then(reference);
-            from = at + 4 + end;
-            if let Some(Reference { number, .. }) = known {
+        while let Some((at, end, reference)) = references::first(rest) {
+            if reference.is_rfc() {
                 self.text(&rest[..at]);
-                self.empty("xref", &[("target", &format!("RFC{number}"))]);
-                self.cited.insert(*number);
-                rest = &rest[from..];
-                from = 0;
+            } else {
+                self.text(&rest[..end]);
+                self.text(" ");
             }
+            self.empty("xref", &[("target", &reference.anchor)]);
+            self.cited.insert(&reference.anchor);
+            rest = &rest[end..];
         }
         self.text(rest);
         self.close(element);
@@ -156,7 +155,7 @@ impl Page {
 
     fn row<'a>(&mut self, cell: &str, cells: impl Iterator<Item = &'a str>) {
         self.open("tr", &[]);
-        cells.for_each(|text| self.element(cell, &[], text));
+        cells.for_each(|text| self.citing(cell, text));
         self.close("tr");
     }
 }
