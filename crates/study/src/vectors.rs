@@ -7,6 +7,7 @@
 //!
 //! [`write()`] makes JSON lines, which `docs/reference/vectors.md` describes field by field.
 
+mod by_hand;
 mod calls;
 mod case;
 mod line;
@@ -14,6 +15,7 @@ mod own;
 mod play;
 mod random_cases;
 
+use by_hand::{Hand, SCRIPTS, Script};
 use calls::Calls;
 use case::{CASES, Case};
 use play::Play;
@@ -41,6 +43,9 @@ pub fn write(startups: &[(String, Algorithm)], out: &mut dyn Write) -> io::Resul
         }
         for seed in own::seeds(name) {
             write_calls(name, algorithm, &Calls::new(*seed), out)?;
+        }
+        for script in SCRIPTS.iter().filter(|s| s.startups.contains(&own::name(name))) {
+            write_script(name, algorithm, script, out)?;
         }
     }
     Ok(())
@@ -81,6 +86,13 @@ fn write_calls(name: &str, algorithm: &Algorithm, calls: &Calls, out: &mut dyn W
     let control = begin(name, algorithm, (&calls.name, calls.avoidance, calls.mss, calls.iw), out)?;
     let times = if algorithm.is_standalone() { 3 } else { 1 };
     end(calls.play(control, times, algorithm.uses_path_memory()), out)
+}
+
+fn write_script(name: &str, algorithm: &Algorithm, script: &Script, out: &mut dyn Write) -> io::Result<()> {
+    let control = begin(name, algorithm, (script.name, "reno", script.mss, script.iw), out)?;
+    let mut hand = Hand::new(control, script.mss, script.iw);
+    (script.play)(&mut hand);
+    end(hand.lines(), out)
 }
 
 #[cfg(test)]
@@ -130,7 +142,8 @@ mod tests {
         for name in names {
             let lines = lines(name);
             let heads = lines.iter().filter(|l| l.get("case").is_some()).count();
-            let own = own::drawn(name).len() + own::seeds(name).len();
+            let scripts = SCRIPTS.iter().filter(|s| s.startups.contains(&name)).count();
+            let own = own::drawn(name).len() + own::seeds(name).len() + scripts;
             assert_eq!(heads, CASES.len() + SEEDS.len() + own);
             all.append(&mut shown(&lines));
         }

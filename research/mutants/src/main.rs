@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Copies the core, plants every mutant of its startups into the copy behind a switch, drops those that do not
-//! compile, and plays the vectors against each, as one would against a port. Prints the table of
-//! `docs/evidence/vectors.md`, and the survivors that `equal.txt` does not explain.
+//! compile, and plays the vectors against each, as one would against a port. Prints
+//! `docs/evidence/vectors.csv`. A survivor that neither `equal.txt` nor `open.txt` explains is an error.
 
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
-mod equal;
+mod explained;
 mod mutate;
 
-use equal::Equal;
+use explained::Table;
 use mutate::{Mutant, Planted};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,13 +71,24 @@ fn main() -> Outcome<()> {
         dropped.extend(bad);
     };
     let survivors = survivors(out, Path::new(vectors), &planted)?;
-    let equal = Equal::read(equal::EQUAL)?;
-    if let Some(entry) = equal.stale(&planted).first() {
-        return Err(format!("no such mutant: {entry}").into());
+    let mut explained = Vec::new();
+    for text in [explained::EQUAL, explained::OPEN] {
+        let table = Table::read(text)?;
+        if let Some(entry) = table.stale(&planted).first() {
+            return Err(format!("no such mutant: {entry}").into());
+        }
+        explained.push(table.explained(&planted, &survivors)?);
     }
-    let explained = equal.explained(&planted, &survivors)?;
-    print!("{}", report(&planted, &survivors, &explained));
-    Ok(())
+    print!("{}", report(&planted, &survivors, &explained[0]));
+    if let Some(id) = explained[0].intersection(&explained[1]).next() {
+        return Err(format!("mutant {id} is in both tables").into());
+    }
+    let without = |p: &&Planted| survivors.contains(&p.id) && explained.iter().all(|e| !e.contains(&p.id));
+    let without: Vec<String> = planted.iter().filter(without).map(|p| explained::line(&p.mutant)).collect();
+    if without.is_empty() {
+        return Ok(());
+    }
+    Err(format!("survivors without a reason:\n{}", without.join("\n")).into())
 }
 
 /// The files to mutate, relative to the core.
@@ -176,8 +187,8 @@ fn rejected(out: &Path, planted: &[Planted]) -> Outcome<BTreeSet<Mutant>> {
     Ok(bad)
 }
 
-/// Plays the vectors against each mutant. Returns those that survive, and whether a case reaches what they change.
-fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeMap<u32, bool>> {
+/// Plays the vectors against each mutant. Returns those that survive.
+fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeSet<u32>> {
     let ids: String = planted.iter().fold(String::new(), |mut all, p| {
         let _ = writeln!(all, "{} {}", p.id, p.mutant.file);
         all
@@ -192,37 +203,29 @@ fn survivors(out: &Path, vectors: &Path, planted: &[Planted]) -> Outcome<BTreeMa
     let found = String::from_utf8_lossy(&check.stdout).into_owned();
     let each = found.lines().filter_map(|l| l.split_once(' '));
     let alive = each.filter(|(_, by)| ["-", "unreached"].contains(by));
-    Ok(alive.filter_map(|(id, by)| Some((id.parse().ok()?, by == "-"))).collect())
+    Ok(alive.filter_map(|(id, _)| id.parse().ok()).collect())
 }
 
-/// A row for each file: mutants, found, not found but equal to the original, and the shares found of all and of
-/// those that are not known to be equal.
-fn report(planted: &[Planted], survivors: &BTreeMap<u32, bool>, explained: &BTreeSet<u32>) -> String {
+/// A row for each file: mutants, found, not found but equal to the original, open, and the shares found of all and
+/// of those that are not equal.
+fn report(planted: &[Planted], survivors: &BTreeSet<u32>, equal: &BTreeSet<u32>) -> String {
     let mut files: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     for p in planted {
-        let [all, alive, equal] = files.entry(&p.mutant.file).or_default();
+        let [all, alive, same] = files.entry(&p.mutant.file).or_default();
         *all += 1;
-        *alive += u32::from(survivors.contains_key(&p.id));
-        *equal += u32::from(explained.contains(&p.id));
+        *alive += u32::from(survivors.contains(&p.id));
+        *same += u32::from(equal.contains(&p.id));
     }
     let total = files.values().fold([0; 3], |t, f| [t[0] + f[0], t[1] + f[1], t[2] + f[2]]);
-    let mut text = String::from(
-        "| rules | mutants | found | equal | found of all | of those not equal |\n|---|--:|--:|--:|--:|--:|\n",
-    );
-    let rows = files.iter().map(|(file, n)| (format!("`{}`", file.trim_start_matches("src/")), *n));
+    let mut text = String::from("rules,mutants,found,equal,open,percent_of_all,percent_of_those_not_equal\n");
+    let short =
+        |file: &str| file.trim_start_matches("src/").trim_start_matches("startup/").replace(".rs", "");
+    let rows = files.iter().map(|(file, n)| (short(file), *n));
     for (name, [all, alive, equal]) in rows.chain([("all".to_string(), total)]) {
-        let found = all - alive;
+        let (found, open) = (all - alive, alive - equal);
         let share = |of: u32| f64::from(found) * 100.0 / f64::from(of);
         let (whole, rest) = (share(all), share(all - equal));
-        let _ = writeln!(text, "| {name} | {all} | {found} | {equal} | {whole:.1} % | {rest:.1} % |");
-    }
-    text.push_str("\n## Survivors that may differ\n\n");
-    for p in planted.iter().filter(|p| !explained.contains(&p.id)) {
-        let Some(reached) = survivors.get(&p.id) else { continue };
-        let m = &p.mutant;
-        let file = m.file.trim_start_matches("src/");
-        let note = if *reached { "" } else { " (not reached)" };
-        let _ = writeln!(text, "- `{file}:{}` `{}` -> `{}`{note}", m.line, m.from, m.to);
+        let _ = writeln!(text, "{name},{all},{found},{equal},{open},{whole:.1},{rest:.1}");
     }
     text
 }
@@ -241,20 +244,22 @@ mod tests {
             let name = file.to_string_lossy().into_owned();
             planted.extend(mutate::plant(&name, &text, 1, &BTreeSet::new()).expect("Rust").1);
         }
-        let equal = Equal::read(equal::EQUAL).expect("the table is well formed");
-        assert_eq!(equal.stale(&planted), Vec::<String>::new());
+        for text in [explained::EQUAL, explained::OPEN] {
+            let table = Table::read(text).expect("the table is well formed");
+            assert_eq!(table.stale(&planted), Vec::<String>::new());
+        }
     }
 
     #[test]
     fn an_explained_mutant_that_is_found_is_an_error() {
         let text = "fn f(a: u32) -> bool {\n    a > 3\n}\n";
         let (_, planted) = mutate::plant("src/f.rs", text, 1, &BTreeSet::new()).expect("Rust");
-        let equal = Equal::read("= it is never three\nf.rs\ta > 3\ta > 3\t(a) >= (3)\n").expect("a table");
+        let equal = Table::read("= it is never three\nf.rs\ta > 3\ta > 3\t(a) >= (3)\n").expect("a table");
         let id = planted.iter().find(|p| p.mutant.to == "(a) >= (3)").expect("it is planted").id;
-        let alive = BTreeMap::from([(id, true)]);
+        let alive = BTreeSet::from([id]);
         assert_eq!(equal.explained(&planted, &alive).expect("it survives"), BTreeSet::from([id]));
-        assert!(equal.explained(&planted, &BTreeMap::new()).is_err());
+        assert!(equal.explained(&planted, &BTreeSet::new()).is_err());
         assert_eq!(equal.stale(&[]).len(), 1);
-        assert!(Equal::read("f.rs\ta > 3\ta > 3\t(a) >= (3)\n").is_err(), "no reason");
+        assert!(Table::read("f.rs\ta > 3\ta > 3\t(a) >= (3)\n").is_err(), "no reason");
     }
 }

@@ -2,7 +2,7 @@
 //! (`research/mutants`).
 
 /// A startup is named with or without parameters.
-fn name(startup: &str) -> &str {
+pub(super) fn name(startup: &str) -> &str {
     startup.split(':').next().unwrap_or(startup)
 }
 

@@ -1,14 +1,16 @@
-//! Mutants of which no call can show a difference, with the reason of each: `equal.txt`.
+//! Why mutants survive: `equal.txt` has those of which no call can show a difference, `open.txt` those that a call
+//! would show which the vectors do not have, and which call that is.
 //!
 //! A line `= REASON` begins a group. Each further line is one mutant: its file, the line of the source, the
 //! expression and what it became, separated by tabs. An entry that fits no mutant, or one that the vectors find,
-//! is an error.
+//! is an error, as is a survivor without an entry.
 
-use crate::mutate::Planted;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::mutate::{Mutant, Planted};
+use std::collections::BTreeSet;
 
-/// The table.
+/// The tables.
 pub(crate) const EQUAL: &str = include_str!("../equal.txt");
+pub(crate) const OPEN: &str = include_str!("../open.txt");
 
 /// One mutant of the table.
 struct Entry {
@@ -30,9 +32,14 @@ impl Entry {
     }
 }
 
-pub(crate) struct Equal(Vec<Entry>);
+pub(crate) struct Table(Vec<Entry>);
 
-impl Equal {
+/// The line of a table for a mutant.
+pub(crate) fn line(m: &Mutant) -> String {
+    [m.file.trim_start_matches("src/"), &m.source, &m.from, &m.to].join("\t")
+}
+
+impl Table {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (mut entries, mut reason) = (Vec::new(), false);
         for line in text.lines().filter(|l| !l.is_empty()) {
@@ -60,11 +67,11 @@ impl Equal {
     pub(crate) fn explained(
         &self,
         planted: &[Planted],
-        survivors: &BTreeMap<u32, bool>,
+        survivors: &BTreeSet<u32>,
     ) -> Result<BTreeSet<u32>, String> {
         let mut explained = BTreeSet::new();
         for e in &self.0 {
-            let ids = planted.iter().filter(|p| e.is(p) && survivors.contains_key(&p.id));
+            let ids = planted.iter().filter(|p| e.is(p) && survivors.contains(&p.id));
             let before = explained.len();
             explained.extend(ids.map(|p| p.id));
             if explained.len() == before {
