@@ -287,7 +287,7 @@ fn capacity_beside_other_flows_is_not_that_of_the_flow() {
     let path = "rate=20Mbit rtt=40ms queue=1bdp";
     let with =
         |against: &str| told(&StudyText { against: vec![against.into()], ..text(path, "hystart", "10MB") });
-    let (row, all) = with("cubic@-10s");
+    let (row, all) = with("cubic*3@-10s");
     assert!(row.capacity_time_s.is_some_and(|t| t > 0.0));
     assert!(all.contains("Other flows fill the path already."), "{all}");
     assert!(all.contains("is not observed"), "{all}");

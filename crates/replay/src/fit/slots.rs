@@ -20,7 +20,7 @@ const PACKETS: f64 = 2.5;
 /// A period that differs from the least RTT by less than this share of it is a round trip of the sender.
 const ROUND_TRIP: f64 = 0.05;
 
-/// The share of the time before the first loss for which the receive window may limit the sender.
+/// The share of the time for which the receive window may limit the sender.
 const LIMITED: f64 = 0.3;
 
 /// The least share of the gap before its group that the first packet of a group waits, if ACKs wait for slots.
@@ -48,11 +48,14 @@ fn waits(flow: &Flow, groups: &[(f64, f64, usize)]) -> Vec<bool> {
 /// shows it.
 pub(super) fn of(f: &Findings, flow: &Flow) -> Option<Estimate> {
     let seconds = |at: Instant| Span(at.0).as_secs_f64();
+    let limits = |until: f64| {
+        let limited = f.periods.iter().filter(|p| p.0 == LimitedBy::ReceiveWindow);
+        let window: f64 = limited.map(|p| seconds(p.2).min(until) - seconds(p.1).min(until)).sum();
+        window > LIMITED * until
+    };
     // What waits behind a hole takes the window too: that says nothing of the ACKs before.
-    let until = flow.first_loss.min(seconds(f.last));
-    let limited = f.periods.iter().filter(|p| p.0 == LimitedBy::ReceiveWindow);
-    let window: f64 = limited.map(|p| seconds(p.2).min(until) - seconds(p.1).min(until)).sum();
-    if window > LIMITED * until { None } else { find(flow) }
+    let all = seconds(f.last);
+    if limits(all) && limits(flow.first_loss.min(all)) { None } else { find(flow) }
 }
 
 fn find(flow: &Flow) -> Option<Estimate> {
