@@ -45,7 +45,7 @@ def test_a_map_names_a_winner_only_where_there_is_one(tmp_path):
 startups = ["standard", "rapid-start"]
 size = "1MB"
 [axes]
-rate = "20,40Mbit"
+rate = "10,20Mbit"
 rtt = "1,100,200ms"
 """
     assert slowstart.sweep(text, store) == 12
