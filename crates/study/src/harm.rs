@@ -77,7 +77,7 @@ pub fn is_affordable(study: &Study, alone_s: f64) -> bool {
 /// What the CUBIC flow got beside each startup, in percent, by the startup's label and the run.
 pub type Got = BTreeMap<(String, u32), f64>;
 
-/// Measures every startup of a study, in the first [`RUNS`] runs, or [`LEAST`] if these agree. `alone_s` is the median time that the baseline needs for
+/// Measures every startup of a study, in the first [`RUNS`] runs, or six if these agree. `alone_s` is the median time that the baseline needs for
 /// its transfer, of at most 10 MB, alone; so long both are observed. A longer time would show no more than that every
 /// newcomer takes its 10 MB; in a shorter one none has begun. Nothing where [`unable`] says so.
 pub fn measure(study: &Study, alone_s: f64) -> Got {
