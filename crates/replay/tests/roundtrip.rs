@@ -163,11 +163,9 @@ fn check_capacity_at_client(o: &Outcome, seen: &Transfer, what: &str) {
         return;
     }
     // The receiver's own least RTT may be less than that of the handshake at the sender.
-    let least = seen.min_rtt_s.unwrap_or(f64::INFINITY);
-    let bounds =
-        [(-1e-3, least), (1e-3, f64::INFINITY)].map(|(tick, least)| by_offset(&o.trace, tick, least));
-    let (first, last) = (bounds[0].0, bounds[1]);
-    for at in [seen.capacity_by_latency_s, own] {
+    for (at, least) in [(seen.capacity_by_latency_s, seen.min_rtt_s), (own, None)] {
+        let bounds = [(-1e-3, least), (1e-3, None)].map(|(tick, least)| by_offset(&o.trace, tick, least));
+        let (first, last) = (bounds[0].0, bounds[1]);
         match at {
             Some(at) => assert!(
                 first.is_some_and(|f| at >= f - 1e-9) && at <= last.0.unwrap_or(last.1) + 1e-9,
@@ -179,15 +177,15 @@ fn check_capacity_at_client(o: &Outcome, seen: &Transfer, what: &str) {
 }
 
 /// The thesis heuristic (5.2.1) from the times at which each packet left one end and arrived at the other,
-/// with bounds widened by `slack`; and when the delay was last low. The least RTT is known to be at most `least_known`.
-fn by_offset(trace: &Trace, slack: f64, least_known: f64) -> (Option<f64>, f64) {
+/// with bounds widened by `slack`; and when the delay was last low. The least RTT is at most `known`.
+fn by_offset(trace: &Trace, slack: f64, known: Option<f64>) -> (Option<f64>, f64) {
     let mut sent: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     let mut samples = trace.samples.iter().peekable();
     // The handshake RTT at the server.
     let mut at_server = trace.packets.iter().filter(|c| c.end == 0);
     let answered = at_server.clone().find(|c| !c.leaves && !c.segment.has(SYN)).expect("a handshake").at;
     let syn = at_server.rfind(|c| c.leaves && c.at < answered).expect("a handshake").at;
-    let mut least_rtt = answered.since(syn).as_secs_f64().min(least_known);
+    let mut least_rtt = answered.since(syn).as_secs_f64().min(known.unwrap_or(f64::INFINITY));
     let (mut least, mut below) = (f64::INFINITY, 0.0);
     for c in trace.packets.iter().filter(|c| c.segment.len > 0) {
         let now = Span(c.at.0).as_secs_f64();

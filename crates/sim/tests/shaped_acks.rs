@@ -55,8 +55,8 @@ fn growth(startup: &str, path: &str) -> f64 {
 /// The largest growth that was measured of those that gain more. `ess` jumps to an estimate of the rate of ACKs;
 /// docs/reference/kernel.md states what other shapes gain from the kernel object. `suss` takes two rounds in one
 /// for safe where ACKs come together each 10 ms; `hystart-picoquic` raises its window to half the highest rate
-/// that it saw.
-const MORE: [(&str, f64); 3] = [("ess", 7.31), ("suss", 8.01), ("hystart-picoquic", 2.61)];
+/// that it saw; `hybla` grows 2.88 times with an honest receiver, 8.3 % less.
+const MORE: [(&str, f64); 4] = [("ess", 7.31), ("suss", 8.01), ("hystart-picoquic", 2.61), ("hybla", 3.125)];
 
 #[test]
 fn a_shaping_receiver_gains_at_most_what_an_honest_one_does() {
@@ -66,10 +66,10 @@ fn a_shaping_receiver_gains_at_most_what_an_honest_one_does() {
         let shaped = SHAPES.map(|shape| growth(entry.name, &format!("{PATH} {shape}")));
         let most = shaped.into_iter().fold(0.0, f64::max);
         println!("{}: honest {honest:.2}, shaped at most {most:.2}", entry.name);
-        // An ACK that is held covers more packets than the two of an honest one: the round is counted up to 9
-        // % longer (`hybla`: 3.12 for 2.88).
+        // An ACK that is held covers more packets than the two of an honest one: the round is counted up to 8
+        // % longer.
         let known = MORE.iter().find(|(name, _)| *name == entry.name);
-        let allowed = known.map_or(honest.max(2.0) * 1.09, |(_, most)| *most);
+        let allowed = known.map_or(honest.max(2.0) * 1.08, |(_, most)| *most);
         if most > allowed {
             wrong.push(format!("{}: {most:.2}, allowed {allowed:.2}", entry.name));
         }

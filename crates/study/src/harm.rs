@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 
 /// Runs that are measured at most: enough for an interval, few enough to wait for.
 pub const RUNS: u32 = 10;
-/// ... and at least: so many decide, and if they agree, more would say the same.
+/// The fewest runs that decide. If they agree, no more are made.
 const LEAST: usize = 6;
-/// How far apart runs that agree are at most, points: a third of what counts as a difference.
+/// Runs agree if they lie within this many points: a third of what counts as a difference.
 const NARROW: f64 = 1.0;
 /// What the newcomer transfers at most.
 const NEWCOMER: u64 = 10_000_000;

@@ -217,7 +217,8 @@ fn a_suite_that_is_stopped_keeps_what_is_finished() {
     assert!(baseline::worse(&whole, &r).is_err(), "it is no baseline of the whole suite");
 }
 
-/// Where runs were added, each report has the verdict of the planned runs too, which is that of a suite of so many.
+/// Where runs were added, each report has the verdict of the planned runs too: the one that a suite with that number of runs
+/// gives.
 #[test]
 fn what_the_planned_runs_said_is_told() {
     let mut suite = Suite::built_in();

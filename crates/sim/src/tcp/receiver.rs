@@ -11,7 +11,7 @@ use slowstart::units::{Bytes, Instant, Span};
 
 /// Number of SACK blocks kept, newest first (`tp->selective_acks`).
 const BLOCKS: usize = 4;
-/// Of these, an ACK is certain to report so many (`TCP_SACK_BLOCKS_EXPECTED`).
+/// An ACK has room for at least this many of them (`TCP_SACK_BLOCKS_EXPECTED`).
 const REPORTED: usize = 2;
 /// Limits of ACK compression: number of duplicate ACKs held back, and their delay (`tcp_comp_sack_nr`,
 /// `tcp_comp_sack_delay_ns`).
@@ -366,11 +366,10 @@ impl Receiver {
         self.compressed > 0
     }
 
-    /// True if ACKs are held back whose news data `from..to` beyond a hole would move to where no ACK may report it: one is
-    /// due before it is taken (`tcp_sack_new_ofo_skb`).
-    #[inline]
+    /// While ACKs are held back: true if data `from..to` beyond a hole would push a block that no ACK has reported to a place
+    /// that the next ACK may lack room for. An ACK is then due before the data is taken (`tcp_sack_new_ofo_skb`).
     pub(super) fn owes_blocks(&self, from: u64, to: u64, stamp: Option<u32>) -> bool {
-        self.holds_acks() && from > self.next && !self.is_old(stamp) && {
+        from > self.next && !self.is_old(stamp) && {
             let blocks = &self.blocks[..usize::from(self.block_count)];
             blocks.iter().take(REPORTED).all(|b| to < b.0 || b.1 < from) && blocks.len() >= REPORTED
         }
@@ -496,7 +495,7 @@ impl Receiver {
         }
         let ms = milliseconds(now).wrapping_sub(echo).max(1);
         let rtt = Span::millis(u64::from(ms));
-        self.rtt = Some(self.rtt.map_or(rtt, |r| if rtt < r { rtt } else { r - r / 8 + rtt / 8 }));
+        self.rtt = Some(self.rtt.map_or(rtt, |r| (r - r / 8 + rtt / 8).min(rtt)));
     }
 
     /// A segment of `len` bytes (several merged into one included) is larger than those before: it tells how much of
@@ -567,166 +566,4 @@ fn share(len: u32, mss: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Fewer bytes than a window, so that no round trip is measured: the window that `count` segments of `len` bytes, in order, leave on offer, and how many of the first are
-    /// acknowledged one by one.
-    fn takes(r: &mut Receiver, count: u64, len: u64) -> (u64, u64) {
-        let (mut singly, mut all) = (0, true);
-        for i in 0..count {
-            let from = r.next();
-            let decision = r.on_data(Instant(i * 1_000_000), from, from + len, (false, false), None);
-            all &= decision == AckDecision::Now;
-            singly += u64::from(all);
-            if decision == AckDecision::Now {
-                r.acknowledge(true);
-            }
-        }
-        (r.advertise_at_once(), singly)
-    }
-
-    fn receiver(first: u64, most: u64) -> Receiver {
-        Receiver::new(&Profile { rmem_first: Bytes(first), rmem: Bytes(most), ..Profile::LINUX_6_18 })
-    }
-
-    /// Each segment takes 2304 bytes of memory. With 1250 bytes in each, 138 of 256 bytes of a buffer are window, with
-    /// 1448 bytes 160; while the window grows from the one to the other, two segments for each that comes, data is
-    /// acknowledged at once.
-    #[test]
-    fn the_largest_segment_tells_how_much_of_the_buffer_is_window() {
-        let mut r = receiver(1 << 20, 256 << 20);
-        let near = |window: u64, whole: u64| whole - 2 * 1448 < window && window <= whole;
-        let (window, _) = takes(&mut r, 300, 1250);
-        assert!(near(window, (1 << 20) * 138 / 256), "{window}");
-        let (window, singly) = takes(&mut r, 60, 1448);
-        assert!(near(window, (1 << 20) * 160 / 256), "{window}");
-        let growth = (1_u64 << 20) * (160 - 138) / 256;
-        assert_eq!(singly, growth.div_ceil(2 * 1448));
-    }
-
-    /// Five eighths of the largest buffer are window.
-    #[test]
-    fn a_buffer_holds_more_than_payload() {
-        let mut r = receiver(128 << 10, 128 << 10);
-        let (window, _) = takes(&mut r, 40, 1448);
-        assert!(window <= 81_920 && window > 81_920 - 2 * 1448, "{window}");
-    }
-
-    /// The second of three segments is lost and the third late; what fills the hole was sent after the third, which
-    /// is discarded then, and acknowledged at once. Within a millisecond it is taken.
-    #[test]
-    fn what_is_older_than_what_filled_a_hole_is_discarded() {
-        for (stamp, next) in [(100, 1 + 2 * 1448), (101, 1 + 4 * 1448)] {
-            let mut r = receiver(128 << 10, 256 << 20);
-            let mut data = |from: u64, stamp| {
-                let from = 1 + from * 1448;
-                let decision = r.on_data(Instant::ZERO, from, from + 1448, (false, false), Some(stamp));
-                r.acknowledge(true);
-                (decision, r.next())
-            };
-            assert_eq!(data(0, 99).1, 1 + 1448);
-            assert_eq!(data(3, 101).1, 1 + 1448);
-            assert_eq!(data(1, 102).1, 1 + 2 * 1448);
-            // A duplicate that is older than the last acknowledgement does not make others old.
-            data(0, 200);
-            let late = data(2, stamp);
-            assert_eq!(late, (AckDecision::Now, next));
-        }
-    }
-
-    /// The window after a segment was lost, `beyond` arrived and the lost one came late, of a buffer that is as large as it
-    /// may be, and that after one more: both as what they lack of the whole, segments.
-    fn lacks_after_a_hole(beyond: u64) -> (u64, u64) {
-        let mut r = receiver(1 << 20, 1 << 20);
-        takes(&mut r, 600, 1448);
-        let whole = (1 << 20) * 160 / 256;
-        let mut arrives = |from: u64| {
-            r.on_data(Instant::ZERO, from, from + 1448, (false, false), None);
-            r.acknowledge(true);
-            (r.advertise_at_once(), r.next())
-        };
-        let lost = 1 + 600 * 1448;
-        let edge = (1..=beyond).map(|i| arrives(lost + i * 1448)).map(|(window, next)| window + next).last();
-        assert!(edge.is_some_and(|e| e - lost <= whole), "{edge:?}");
-        let (unread, next) = arrives(lost);
-        assert_eq!(next, lost + (1 + beyond) * 1448);
-        ((whole - unread) / 1448, (whole - arrives(next).0) / 1448)
-    }
-
-    /// What waits behind a hole takes its place in the buffer. The acknowledgement that says that the hole is filled
-    /// leaves before the application has read, unless a window twice as large follows at once.
-    #[test]
-    fn data_behind_a_hole_is_not_free_space() {
-        assert_eq!(lacks_after_a_hole(100), (100, 1));
-        assert_eq!(lacks_after_a_hole(220), (220, 1));
-        assert_eq!(lacks_after_a_hole(300), (1, 1));
-    }
-
-    /// While ACKs are held back, a third block is not taken before what the others say was sent.
-    #[test]
-    fn blocks_are_told_before_others_take_their_place() {
-        let mut r = receiver(1 << 20, 1 << 20);
-        takes(&mut r, 600, 1448);
-        r.sample_rtt(Instant(10_000_000_000), 9_900);
-        let lost = r.next();
-        let packet = |i: u64| (lost + i * 1448, lost + (i + 1) * 1448);
-        let mut owed = Vec::new();
-        // The first three are told at once; 5 is a second block, which is held back; 7, 9 and 11 each would be a third.
-        for i in [1, 2, 3, 5, 7, 9, 11, 10] {
-            let (from, to) = packet(i);
-            owed.push(r.owes_blocks(from, to, None));
-            if r.owes_blocks(from, to, None) {
-                r.acknowledge(true);
-            }
-            if r.on_data(Instant::ZERO, from, to, (false, false), None) == AckDecision::Now {
-                r.acknowledge(true);
-            }
-        }
-        assert_eq!(owed, [false, false, false, false, true, true, true, false]);
-    }
-
-    /// A buffer that may grow has room for what waits behind a hole.
-    #[test]
-    fn a_hole_grows_the_buffer() {
-        let mut r = receiver(128 << 10, 256 << 20);
-        let (window, _) = takes(&mut r, 40, 1448);
-        let lost = r.next();
-        for i in 1..=70 {
-            r.on_data(Instant::ZERO, lost + i * 1448, lost + (i + 1) * 1448, (false, false), None);
-        }
-        let clamp = 2 * 10 * 1448 + 71 * 1448;
-        assert!(clamp > window && r.clamp == clamp, "{window}, {}", r.clamp);
-    }
-
-    /// A shorter RTT is the estimate at once; a longer one counts an eighth.
-    #[test]
-    fn the_least_rtt_is_taken_at_once() {
-        let mut r = receiver(128 << 10, 256 << 20);
-        for (ms, estimate) in [(80, 80_000), (160, 90_000), (50, 50_000)] {
-            r.sample_rtt(Instant(10_000_000_000), 10_000 - ms);
-            assert_eq!(r.rtt, Some(Span::micros(estimate)));
-        }
-    }
-
-    /// Two segments that are as long as any before are worth an acknowledgement, however small they are.
-    #[test]
-    fn the_second_of_two_small_segments_is_acknowledged() {
-        use AckDecision::{Later, Now};
-        let mut r = receiver(128 << 10, 256 << 20);
-        takes(&mut r, 50, 600);
-        let mut decide = || {
-            let from = r.next();
-            let decision = r.on_data(Instant::ZERO, from, from + 600, (false, false), None);
-            if decision == AckDecision::Now {
-                r.acknowledge(true);
-            }
-            decision
-        };
-        let decisions: Vec<AckDecision> = (0..4).map(|_| decide()).collect();
-        assert!(
-            decisions == [Later, Now, Later, Now] || decisions == [Now, Later, Now, Later],
-            "{decisions:?}"
-        );
-    }
-}
+mod tests;

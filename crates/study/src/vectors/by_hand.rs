@@ -87,7 +87,7 @@ impl Hand {
         self.note("established", "handshake", line::handshake(hs), change);
     }
 
-    /// Sends so many full-sized packets.
+    /// Sends `n` full-sized packets.
     pub(super) fn send(&mut self, n: u64) -> &mut Self {
         (0..n).for_each(|_| self.packet(self.f.mss));
         self

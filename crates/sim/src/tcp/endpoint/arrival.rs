@@ -199,7 +199,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         answer
     }
 
-    /// Sends the ACK that was held back, if this segment would take the place of what it says.
+    /// Sends the ACK that is held back, if this segment would push a block that it reports out of the next one.
     #[cold]
     fn tell_blocks(&mut self, now: Instant, s: Numbers, out: &mut impl Wire) {
         let Some(from) = segment::unwrap(s.seq, self.header.peer_isn, self.rx.next()) else { return };

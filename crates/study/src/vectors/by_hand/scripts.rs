@@ -223,7 +223,7 @@ fn confirmed_without_rtt(h: &mut Hand) {
     h.send(20).after(ms(50)).ack(1);
 }
 
-/// Jumps to 30 packets, of which so many are sent in the round trip that it has.
+/// Jumps to 30 packets, and sends `sent` of them within a round trip.
 fn jump(h: &mut Hand, sent: u64) {
     resume(h, 60_000, ms(50));
     h.send(10).after(ms(50)).ack(10);
