@@ -63,8 +63,9 @@ pub(crate) struct Host {
     pub(crate) next: u64,
     pub(crate) sent_total: Bytes,
     packets: VecDeque<Packet>,
-    /// Number of packets marked lost.
+    /// Number of packets marked lost, and an index before which none is.
     held: usize,
+    held_from: usize,
     delivered_at: Instant,
     /// The most recently sent packet known to have arrived.
     newest: Sent,
@@ -97,6 +98,7 @@ impl Host {
             sent_total: Bytes::ZERO,
             packets: VecDeque::new(),
             held: 0,
+            held_from: 0,
             delivered_at: facts.now,
             newest: Sent::default(),
             facts,
@@ -155,8 +157,10 @@ impl Host {
                 }
                 self.send_new();
             } else {
-                let first = self.packets.iter().position(|p| !p.out).expect("one is held");
-                self.resend(first);
+                while self.packets[self.held_from].out {
+                    self.held_from += 1;
+                }
+                self.resend(self.held_from);
             }
         }
     }
@@ -219,6 +223,7 @@ impl Host {
             }
             if p.left == 0 {
                 self.held -= usize::from(!p.out);
+                self.held_from = self.held_from.saturating_sub(1);
                 self.packets.pop_front();
             }
         }
@@ -285,6 +290,7 @@ impl Host {
         self.facts.inflight -= bytes;
         self.facts.lost += bytes;
         self.held += hit.len();
+        self.held_from = hit.first().map_or(self.held_from, |first| self.held_from.min(*first));
         for i in hit {
             self.packets[*i].out = false;
         }
