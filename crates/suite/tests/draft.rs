@@ -283,7 +283,7 @@ fn what_a_draft_names_is_cited_and_listed() {
 /// A suite whose numbers have sources shows them.
 #[test]
 fn the_sources_of_numbers_are_in_the_draft() {
-    let text = include_str!("../scenarios/sources-2.toml");
+    let text = include_str!("../scenarios/sources-3.toml");
     let suite = Suite::read(text).expect("a suite");
     let text = draft(&suite, &of_every_startup(&suite, "cubic"), RESULT, &front()).expect("a draft");
     let numbers: usize = suite.scenarios.iter().map(|s| s.numbers.len()).sum();
@@ -424,7 +424,7 @@ fn xml2rfc_accepts_it() {
     }
     rendered(&written("draft-xml2rfc-stack", &of_a_stack()));
     // Nearly all references at once.
-    let suite = Suite::read(include_str!("../scenarios/sources-2.toml")).expect("a suite");
+    let suite = Suite::read(include_str!("../scenarios/sources-3.toml")).expect("a suite");
     let report = of_every_startup(&suite, "prague");
     let every = draft(&suite, &report, RESULT, &front()).expect("a draft");
     let text = rendered(&written("draft-xml2rfc-every", &every));

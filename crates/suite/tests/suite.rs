@@ -486,6 +486,24 @@ fn a_stack_that_refuses_a_scenario_leaves_it_out() {
     assert_eq!(left, [("overshoot-shallow", "unsupported"), ("random-loss", "unsupported")]);
 }
 
+/// A suite that anyone cites stays what it is: a change of its file is another suite, with another number.
+#[test]
+fn a_name_of_a_suite_means_one_file() {
+    for (name, sha256) in [
+        ("startup-1", "c3779064ecf70bc65f16a9fa6b41465fe45fa369bd2fd434b15a8956927cdaf3"),
+        ("sources-3", "bf71eec071f494148d1535cdf5cd603780f813f0ee67258e55b5431046d28e07"),
+        ("aqm-2", "ddf6489732f97a198b7743ef76814ac57cb3671be12376553405090e3747103e"),
+    ] {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+        let text = std::fs::read_to_string(file.with_extension("toml")).expect("a file");
+        assert_eq!(
+            Suite::read(&text).expect("a suite").sha256,
+            sha256,
+            "{name}: give a changed suite the next number"
+        );
+    }
+}
+
 /// The other suites of the repository are read, and one of them states the source of each number.
 #[test]
 fn the_other_suites_are_suites() {
@@ -495,7 +513,7 @@ fn the_other_suites_are_suites() {
         assert_eq!(format!("{}.toml", suite.name), name);
         suite
     };
-    let (sources, aqm) = (of("sources-2.toml"), of("aqm-2.toml"));
+    let (sources, aqm) = (of("sources-3.toml"), of("aqm-2.toml"));
     assert!(sources.scenarios.iter().all(|s| !s.numbers.is_empty()));
     assert!(aqm.scenarios.iter().all(|s| s.source.starts_with("RFC 7928 section")));
     // The avoidance of a scenario replaces that of the caller.
