@@ -389,8 +389,14 @@ fn show_emulated(check: &Check) -> Result<()> {
         }
     };
     let serve = text.replace("; without --user, and packets", "; packets");
-    for (name, text) in [("emulate", &text), ("suite run --serve", &serve), ("--engine kernel", &engine)] {
-        print(&format!("  {name:<19}{text}"))?;
+    let interop = serve.replace("; packets", ", with a root that this user and group own; packets");
+    for (name, text) in [
+        ("emulate", &text),
+        ("suite run --serve", &serve),
+        ("suite run --interop", &interop),
+        ("--engine kernel", &engine),
+    ] {
+        print(&format!("  {name:<21}{text}"))?;
     }
     Ok(())
 }

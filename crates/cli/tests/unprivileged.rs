@@ -147,6 +147,24 @@ fn the_engine_kernel_is_refused_with_what_it_lacks() {
     assert!(status == Some(2) && out.is_empty() && err.contains("run it as root"), "{out} {err}");
 }
 
+/// Files of others cannot be changed in a user namespace, not even in a copy of their folder.
+#[test]
+fn a_root_of_somebody_else_is_refused() {
+    let Some(place) = Place::new("interop") else { return };
+    if place.uid != NOBODY {
+        return println!("skipped: a_root_of_somebody_else_is_refused (needs root)");
+    }
+    let root = place.dir.join("root");
+    fs::create_dir_all(&root).expect("writable");
+    fs::write(root.join("run_endpoint.sh"), "#!/run_endpoint.sh\n").expect("writable");
+    let judge = ["suite", "run", "--scenario", "short-1MB", "--interop", "root"];
+    let (status, _, err) = place.slowstart(&judge);
+    assert!(status == Some(2) && err.contains("the root of root belongs to another user or group"), "{err}");
+    chown(&root, Some(NOBODY), Some(NOBODY)).expect("root may");
+    let (_, _, err) = place.slowstart(&judge);
+    assert!(!err.contains("belongs to another"), "{err}");
+}
+
 #[test]
 fn check_says_which_commands_need_root() {
     let Some(place) = Place::new("check") else { return };
@@ -156,6 +174,7 @@ fn check_says_which_commands_need_root() {
     };
     assert!(line("emulate").contains("works without root, in a user namespace"), "{out}");
     assert!(line("suite run --serve").contains("works without root"), "{out}");
+    assert!(line("suite run --interop").contains("with a root that this user and group own"), "{out}");
     assert!(line("--engine kernel").contains("does not work: it observes the sender as watch does"), "{out}");
     assert!(line("watch").contains("does not work"), "{out}");
 }

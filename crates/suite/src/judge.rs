@@ -4,7 +4,7 @@
 //! run. The excess is the value minus the limit. The criterion is met if the whole 95 % interval of the
 //! median excess is at most zero, not met if all of it is above, and undecided otherwise. A transfer that never
 //! completes where the limit's does is worse than any that completes, in however many other runs it does.
-//! Fewer than [`FEWEST_PAIRS`] runs decide nothing.
+//! Fewer than [`FEWEST_PAIRS`] runs decide nothing, not even if one never completes.
 
 use serde::{Deserialize, Serialize};
 use slowstart_study::stats::{self, FEWEST_PAIRS};
@@ -78,10 +78,10 @@ pub fn judge(pairs: &[(f64, f64)], limits: &[f64], at_least: bool) -> Judgement 
         };
     };
     let never = pairs.iter().filter(|(v, l)| v.is_infinite() && l.is_finite()).count() as u32;
-    let verdict = if never > 0 && !at_least {
-        Verdict::DoesNotMeet
-    } else if pairs.len() < FEWEST_PAIRS {
+    let verdict = if pairs.len() < FEWEST_PAIRS {
         Verdict::Undecided
+    } else if never > 0 && !at_least {
+        Verdict::DoesNotMeet
     } else if m.high <= 0.0 {
         Verdict::Meets
     } else if m.low > 0.0 {
@@ -149,6 +149,8 @@ mod tests {
         pairs[9].0 = f64::INFINITY;
         let j = judge(&pairs, false);
         assert_eq!((j.verdict, j.never), (Verdict::DoesNotMeet, 2));
+        let few = judge(&pairs[..5], false);
+        assert_eq!((few.verdict, few.never, few.runs_to_decide), (Verdict::Undecided, 1, None));
     }
 
     /// The median value is below the median limit, though every pair but one is above its limit.

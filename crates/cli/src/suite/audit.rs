@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 /// and has its path in a file that the command names. The second has neither: the path
 /// comes through a pipe under another name, in an empty environment and folder. The
 /// values must be the same. What a library finds in the memory of the process, or in a
-/// file that it wrote itself, is not seen.
+/// file that it wrote itself, is not seen; nor is one that knows a scenario by its RTT.
 ///
 /// The exit status is 1 if a value differs.
 ///

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use slowstart_linux::emulate::{CLIENT, SERVER};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -131,6 +131,18 @@ impl Endpoint {
     /// True if its server's qlog goes where the caller did not say.
     pub(super) fn has_own_qlog(&self) -> bool {
         self.qlog.starts_with(self.work.path())
+    }
+
+    /// Refuses a root whose files this user may not copy: those of others, without root.
+    pub(super) fn check_owner(&self) -> Result<()> {
+        let owner = |path: &Path| fs::metadata(path).map(|m| (m.uid(), m.gid()));
+        let (found, own) = (owner(&self.work.path().join("image"))?, owner(self.work.path())?);
+        ensure!(
+            found == own,
+            "--interop: the root of {} belongs to another user or group: run as root, or unpack it as this user",
+            self.name
+        );
+        Ok(())
     }
 
     /// The command of one end.

@@ -53,6 +53,9 @@ const HEADERS: u64 = 52;
 /// Judges a stack.
 pub(super) fn run(suite: &Suite, commands: &Commands, seed: u64, runs: Option<u32>) -> Result<Report> {
     let in_user_namespace = enter_user_namespace()?;
+    if in_user_namespace {
+        commands.endpoint.as_ref().map_or(Ok(()), Endpoint::check_owner)?;
+    }
     let name = commands.name.clone().unwrap_or_else(|| program(&commands.serve));
     let settings = Settings { startups: vec![name], avoidance: "cubic".into(), seed, runs };
     let mut live = Live {
@@ -236,6 +239,13 @@ impl Stack for Live<'_> {
             self.note("no file was sent in the time of the scenario.");
             return Ok(Observed::default());
         };
+        // Headers and repetitions count too, so that these bytes do not show that the file was whole.
+        if ended.fetch == Fetch::Unfinished && bytes >= size {
+            self.note(format!(
+                "the fetch did not end, and whether it had the whole file is not known: at least the file's {size} bytes arrived."
+            ));
+            return Ok(Observed::default());
+        }
         self.like = Some(Like::of(&s, size));
         self.before.push(s.before.as_secs_f64());
         let qlog = self.commands.qlog.as_deref().and_then(|dir| newest(dir, began));
@@ -551,6 +561,7 @@ fn ended(e: SuiteError, signal: Option<u8>) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowstart_study::scenario::StudyText;
 
     #[test]
     fn a_reference_sends_what_the_stack_s_packets_carried() {
@@ -571,6 +582,38 @@ mod tests {
         let twice = Like::of(&seen(700, 200_000), 100_000);
         assert_eq!((twice.packet, twice.bytes), (1228, 105_000));
         assert_eq!(Like::of(&seen(1500, 50_000), 100_000).bytes, 100_000);
+    }
+
+    /// A log begins half a round trip before the link sees the client's first packet arrive, and the link's times
+    /// with the first large packet.
+    #[test]
+    fn losses_of_the_startup_are_those_before_the_exit_of_the_log() {
+        let text = StudyText {
+            path: "rate=20Mbit rtt=40ms queue=1bdp".into(),
+            startups: vec!["standard".into()],
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).expect("a study");
+        let at = |ms: u64| (Span::millis(ms), 1500);
+        let s = Seen {
+            before: Span::millis(60),
+            last: Span::millis(900),
+            bytes: 1_100_000,
+            bulk: 1_100_000,
+            largest: 1500,
+            drops: vec![at(100), at(200), at(300)],
+            queue_delay: Span::ZERO,
+            others: None,
+        };
+        let lost = |exit: Option<(f64, Option<u64>)>| {
+            let inside = Inside { exit, ..Inside::default() };
+            observed(&study, &s, true, 1_000_000, &inside).get(Measure::StartupLost)
+        };
+        // 0.245 s of the log are 0.205 s of the link.
+        assert_eq!(lost(Some((0.245, None))), Some(2.0));
+        assert_eq!(lost(Some((0.235, None))), Some(1.0));
+        assert_eq!(lost(Some((f64::INFINITY, None))), Some(3.0));
+        assert_eq!(lost(None), None, "an exit that is withheld says nothing of losses");
     }
 
     #[test]
