@@ -158,6 +158,33 @@ mod tests {
         }
     }
 
+    /// Each key that a line has is explained where the format is described.
+    #[test]
+    fn every_key_is_in_the_reference() {
+        fn keys(of: &Value, all: &mut BTreeSet<String>) {
+            match of {
+                Value::Object(map) => map.iter().for_each(|(key, value)| {
+                    all.insert(key.clone());
+                    keys(value, all);
+                }),
+                Value::Array(values) => values.iter().for_each(|value| keys(value, all)),
+                _ => {}
+            }
+        }
+        let mut all = BTreeSet::new();
+        for name in
+            ["search", "bbr3", "careful-resume", "restricted", "rapid-start", "jump-start", "halfback"]
+        {
+            lines(name).iter().for_each(|line| keys(line, &mut all));
+        }
+        assert!(all.len() > 60, "{all:?}");
+        let text = include_str!("../../../docs/reference/vectors.md");
+        // Containers are told by what they hold: `handshake.syn_losses`.
+        let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let unknown: Vec<&String> = all.iter().filter(|key| !words.contains(key.as_str())).collect();
+        assert!(unknown.is_empty(), "docs/reference/vectors.md does not say what {unknown:?} are");
+    }
+
     #[test]
     fn vectors_repeat() {
         assert_eq!(lines("bbr"), lines("bbr"));
