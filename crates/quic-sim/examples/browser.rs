@@ -121,6 +121,36 @@ fn figures(seen: &[Seen<'_>]) {
             seen.iter().map(|s| format!("{:.1}", cell(s))),
         );
     }
+    for at in [0.05, 0.10, 0.25, 0.50, 0.75, 0.95] {
+        let cell =
+            |s: &Seen<'_>| quantile(&s.grown.iter().map(|s| s.window.0 as f64 / 1e3).collect::<Vec<_>>(), at);
+        row(
+            &format!("final window, kB, percentile {:.0}", 100.0 * at),
+            seen.iter().map(|s| format!("{:.1}", cell(s))),
+        );
+    }
+}
+
+/// Exits by a rule, and the window that `standard` ends with on the same connection.
+fn finals(played: &[Played]) {
+    println!(
+        "\n| startup | left by a rule with | than `standard` ended with: less | as much or more | median ratio |"
+    );
+    println!("|---|--:|--:|--:|--:|");
+    for (i, startup) in STARTUPS.iter().enumerate().skip(1) {
+        let pairs = played.iter().filter(|p| !p.sessions[i].is_limited()).filter_map(|p| {
+            let exit = p.sessions[i].exit.filter(by_rule)?;
+            Some(exit.exit_cwnd.0 as f64 / p.sessions[0].window.0 as f64)
+        });
+        let ratios: Vec<f64> = pairs.collect();
+        let less = ratios.iter().filter(|r| **r < 1.0).count();
+        println!(
+            "| `{startup}` | {} | {less} | {} | {:.2} |",
+            ratios.len(),
+            ratios.len() - less,
+            quantile(&ratios, 0.5)
+        );
+    }
 }
 
 /// Time that the server waited for all that was written.
@@ -239,6 +269,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let played = play_all(&connections)?;
     let seen: Vec<Seen<'_>> = (0..STARTUPS.len()).map(|i| Seen::of(&played, i)).collect();
     figures(&seen);
+    finals(&played);
     costs(&played);
     deciders(&played);
     // Files are rare, so more connections are drawn.
