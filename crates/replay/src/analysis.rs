@@ -134,8 +134,9 @@ pub struct Analysis {
     filling: Filling,
     /// True if losses were being repaired when the round trip began.
     recovering: bool,
-    /// The least RTT sample of the round trip.
+    /// The least and the greatest RTT sample of the round trip.
     least_rtt: Option<Span>,
+    most_rtt: Span,
     /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first,
     /// since the whole first flight may be one super-segment.
     round: Option<(Instant, Option<SendOrder>)>,
@@ -184,6 +185,7 @@ impl Analysis {
             filling: Filling::default(),
             recovering: false,
             least_rtt: None,
+            most_rtt: Span::ZERO,
             round: None,
             peak: Bytes::ZERO,
             peak_before: Bytes::ZERO,
@@ -332,6 +334,7 @@ impl Analysis {
                 self.latency.add(f.now, rtt - least, least);
             }
             (self.rtt, self.min_rtt) = (rtt, Some(least));
+            self.most_rtt = self.most_rtt.max(rtt);
             self.least_rtt = Some(self.least_rtt.map_or(rtt, |l| l.min(rtt)));
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
@@ -411,6 +414,7 @@ impl Analysis {
             flight: self.peak,
             delivered: f.delivered,
             least_rtt: self.least_rtt.take().unwrap_or_default(),
+            most_rtt: std::mem::take(&mut self.most_rtt),
             usable,
         };
         self.filling.add(seen);
@@ -566,7 +570,8 @@ impl Analysis {
         let rtt = self.rtt_before_loss.or(self.max_rtt).unwrap_or_default();
         let suspects = std::mem::take(&mut self.suspects).all();
         let by_rule = |exit: ExitEstimate| {
-            exit.evidence.is_congestion() && naming::left_before(&suspects, exit.at + epoch, rtt)
+            let loss = ExitEstimate { at: exit.at + epoch, ..exit };
+            exit.evidence.is_congestion() && naming::left_before(&suspects, loss, rtt, mss)
         };
         let certain = match observed {
             // A stated exit is certain, and its class is not.

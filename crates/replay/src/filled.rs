@@ -25,8 +25,10 @@ const ERRORS: f64 = 3.0;
 /// A flight of so many times what the path holds has a queue; one of so much of it has none.
 const FULL: f64 = 1.1;
 const EMPTY: f64 = 0.8;
-/// A flight that fell by this factor, and for which the link was still full.
+/// Flights that differ by this factor are not the same: the link was full if it carried both at the same rate.
 const FELL: f64 = 1.25;
+/// Round trips around the exit in which a queue stood, so that the same rate is no chance.
+const HELD: usize = 3;
 /// Difference of two rates of a full link, and of two RTTs of an empty path.
 const ALIKE: f64 = 0.06;
 const SAME_RTT: f64 = 0.12;
@@ -44,8 +46,9 @@ pub(crate) struct Seen {
     pub(crate) flight: Bytes,
     /// Bytes delivered since the connection began.
     pub(crate) delivered: Bytes,
-    /// The least RTT sample; zero if there was none.
+    /// The least and the greatest RTT sample; zero if there was none.
     pub(crate) least_rtt: Span,
+    pub(crate) most_rtt: Span,
     /// True if cwnd limited it, and nothing was repaired.
     pub(crate) usable: bool,
 }
@@ -58,13 +61,14 @@ pub(crate) struct Filling {
     before: Bytes,
 }
 
-/// What was in flight in a round trip; the rate at which the next one delivered, bytes per second, and its least
-/// RTT, seconds.
+/// What was in flight in a round trip; the rate at which the next one delivered, bytes per second, and its least and
+/// greatest RTT, seconds.
 #[derive(Copy, Clone, Debug)]
 struct Carried {
     flight: f64,
     rate: f64,
     rtt: f64,
+    most: f64,
     usable: bool,
 }
 
@@ -94,6 +98,7 @@ impl Filling {
                 flight: pair[0].flight.0.max(1) as f64,
                 rate: pair[1].delivered.0.max(1) as f64 / seconds,
                 rtt: pair[1].least_rtt.as_secs_f64(),
+                most: pair[1].most_rtt.as_secs_f64(),
                 usable: pair[0].usable && pair[1].usable,
             }
         };
@@ -163,19 +168,21 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
     let least = all.iter().map(|c| c.rtt).filter(|r| *r > 0.0).fold(base, f64::min);
     let full = filled >= FULL && highest <= rate * EXCEEDED && at_exit.rate >= rate * (1.0 - 2.0 * ALIKE);
     if full {
+        let queues = |c: &&Carried| c.flight >= rate * base * FULL;
         let still = answer.is_some_and(|(power, error)| power + ERRORS * error < SATURATED)
             && soon.iter().all(|c| alike(c.rate, rate));
-        // The flight fell, and the RTT with it: at the same rate, or down to that of the empty path.
-        let queued = near.iter().filter(|c| c.flight >= rate * base * FULL && alike(c.rate, rate)).count();
-        let with = |c: &&Carried| {
-            let same = c.flight >= rate * base && alike(c.rate, rate);
-            let none = c.flight < rate * base && c.rtt < base * (1.0 + SAME_RTT) && c.rate < rate * EXCEEDED;
-            c.flight * FELL < window && (same || none)
-        };
-        let fell = soon.iter().filter(with).count();
+        // What slow start itself showed, and the repair of its losses: the flight doubled or fell, and the rate stayed.
+        let around = &all[exit.saturating_sub(BEFORE)..all.len().min(exit + 1 + BEFORE)];
+        let queued: Vec<&Carried> = around.iter().filter(queues).collect();
+        let (least, most) =
+            queued.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), c| (l.min(c.flight), m.max(c.flight)));
+        let held = queued.len() >= HELD
+            && queued.iter().all(|c| alike(c.rate, rate))
+            && most >= least * FELL
+            && most * FELL >= window;
         // Without a longer RTT nothing waited: a policer, or losses of another kind.
-        let waited = near.iter().any(|c| c.flight >= rate * base * FULL && c.rtt > base * (1.0 + SAME_RTT));
-        return Some(Filled { full, waited, certain: waited && (still || queued >= 2 && fell >= 2) });
+        let waited = near.iter().filter(queues).any(|c| c.rtt > base * (1.0 + SAME_RTT));
+        return Some(Filled { full, waited, certain: waited && (still || held) });
     }
     if risen {
         let follows = |(power, error): (f64, f64)| {
@@ -185,7 +192,9 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         let more = window <= highest * since * EMPTY;
         // In a queue of others the rate follows the flight as well, and the RTT changes with what they send.
         let empty = soon.iter().chain([&at_exit]).all(|c| c.rtt < least * (1.0 + SAME_RTT));
-        let certain = more && answer.is_some_and(follows) && empty;
+        // The link may have become faster since: at the exit no packet waited.
+        let waited = at_exit.most >= least * (1.0 + SAME_RTT);
+        let certain = more && answer.is_some_and(follows) && empty && !waited;
         return Some(Filled { full: false, waited: false, certain });
     }
     (filled <= EMPTY).then_some(Filled { full: false, waited: false, certain: false })
@@ -199,7 +208,7 @@ mod tests {
     fn all(flights: &[f64], rtt: impl Fn(usize) -> f64, rate: f64) -> Vec<Carried> {
         let of = |(n, flight): (usize, &f64)| {
             let rtt = rtt(n).max(flight / rate);
-            Carried { flight: *flight, rate: flight / rtt, rtt, usable: true }
+            Carried { flight: *flight, rate: flight / rtt, rtt, most: rtt, usable: true }
         };
         flights.iter().enumerate().map(of).collect()
     }
@@ -209,6 +218,38 @@ mod tests {
         let flights = [10.0, 20.0, 40.0, 80.0, 56.0, 57.0, 58.0, 59.0, 60.0, 61.0];
         let found = judge(&all(&flights, |_| 0.05, 1000.0), 3, 80.0);
         assert_eq!(found, Some(Filled { full: true, waited: true, certain: true }));
+    }
+
+    #[test]
+    fn a_link_is_full_if_the_flight_doubles_and_the_rate_stays() {
+        let short = |flights: &[f64]| {
+            let mut seen = all(flights, |_| 0.05, 1000.0);
+            // Losses are repaired to the end.
+            seen.iter_mut().skip(3).for_each(|c| c.usable = false);
+            judge(&seen, 3, 120.0)
+        };
+        let full = Filled { full: true, waited: true, certain: true };
+        assert_eq!(short(&[15.0, 30.0, 60.0, 120.0, 84.0]), Some(full));
+        // One round trip with a queue may be chance.
+        assert_eq!(short(&[15.0, 30.0, 45.0, 120.0]), Some(Filled { certain: false, ..full }));
+    }
+
+    /// The delay of a path of 7 MB/s rose from 46 to 87 ms at the exit: a flight of 392 kB leaves it empty.
+    #[test]
+    fn a_delay_that_steps_up_at_the_exit_is_not_certain_to_be_a_queue() {
+        let seen = [
+            (202_720.0, 3_364_014.0, 0.0468),
+            (392_408.0, 2_904_120.0, 0.0593),
+            (392_408.0, 3_118_439.0, 0.0874),
+            (279_464.0, 3_172_834.0, 0.0874),
+            (283_808.0, 3_209_328.0, 0.0874),
+            (289_600.0, 3_264_941.0, 0.0875),
+            (293_944.0, 3_326_570.0, 0.0876),
+            (298_288.0, 3_357_760.0, 0.0877),
+            (302_632.0, 3_430_512.0, 0.0876),
+        ];
+        let all = seen.map(|(flight, rate, rtt)| Carried { flight, rate, rtt, most: rtt, usable: true });
+        assert_eq!(judge(&all, 2, 392_408.0).map(|f| f.certain), Some(false));
     }
 
     #[test]
@@ -232,7 +273,11 @@ mod tests {
     fn an_exit_is_early_if_the_rate_then_follows_the_flight() {
         let flights: Vec<f64> =
             [10.0, 20.0, 40.0].into_iter().chain((0..30).map(|n| 42.0 + 2.0 * f64::from(n))).collect();
-        let found = judge(&all(&flights, |_| 0.05, 1e9), 2, 40.0);
+        let mut seen = all(&flights, |_| 0.05, 1e9);
+        let found = judge(&seen, 2, 40.0);
         assert_eq!(found, Some(Filled { full: false, waited: false, certain: true }));
+        // A packet waited at the exit: the link may have been slower then.
+        seen[2].most = 0.08;
+        assert_eq!(judge(&seen, 2, 40.0).map(|f| f.certain), Some(false));
     }
 }

@@ -6,6 +6,7 @@
 //! is a list, and a name only if one family alone is near. A sender that is none of these may be named by chance: how
 //! often is measured (`examples/certain`).
 
+use crate::infer::{ExitEstimate, flat_growth};
 use crate::track::{Compared, Distance, LEAST_AFTER_LOSS, Track};
 use slowstart::avoidance;
 use slowstart::registry::{self, Algorithm, AlgorithmEntry, AnyController, Need};
@@ -144,11 +145,13 @@ impl Suspects {
 }
 
 /// True if a startup that may have sent what was sent left by its own rule within two round trips before a loss: then
-/// the rule ended slow start, and the loss came of what had been sent by then.
-pub(crate) fn left_before(all: &[Suspect], loss: Instant, rtt: Span) -> bool {
+/// the rule ended slow start, and the loss came of what had been sent by then. One whose window was not enough for what
+/// was in flight at the loss has not sent it: the sender went on growing.
+pub(crate) fn left_before(all: &[Suspect], loss: ExitEstimate, rtt: Span, mss: Bytes) -> bool {
     all.iter().any(|s| {
-        let just = s.shown.left.is_some_and(|l| l.0 < loss && loss.since(l.0) <= rtt * 2);
-        just && s.shown.distance.is_none_or(|d| within(d, POSSIBLE))
+        let just = s.shown.left.is_some_and(|l| l.0 < loss.at && loss.at.since(l.0) <= rtt * 2);
+        let enough = loss.cwnd <= s.shown.reached + flat_growth(s.shown.reached, mss);
+        just && enough && s.shown.distance.is_none_or(|d| within(d, POSSIBLE))
     })
 }
 

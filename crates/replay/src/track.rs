@@ -73,6 +73,8 @@ pub(crate) struct Compared {
     pub(crate) distance: Option<Distance>,
     /// The end of its startup by its own rule: when, and its window.
     pub(crate) left: Option<(Instant, Bytes)>,
+    /// The largest window of the round trip in which it left: no more was in flight if it is the sender's.
+    pub(crate) reached: Bytes,
     /// When congestion began, and the most in flight until then.
     pub(crate) disturbed: Option<Instant>,
     pub(crate) before: Bytes,
@@ -130,6 +132,7 @@ impl Track {
             shown: Compared {
                 distance: None,
                 left: None,
+                reached: Bytes::ZERO,
                 disturbed: None,
                 before: Bytes::ZERO,
                 limited: false,
@@ -171,8 +174,11 @@ impl Track {
         self.most = self.most.max(cwnd);
         if change.resumed {
             self.shown.left = None;
-        } else if let Some(e) = change.exited {
-            self.shown.left = self.shown.left.or(Some((f.now, e.detected_cwnd)));
+        } else if let Some(e) = change.exited
+            && self.shown.left.is_none()
+        {
+            self.shown.left = Some((f.now, e.detected_cwnd));
+            self.shown.reached = self.most.max(e.detected_cwnd);
         }
     }
 

@@ -11,7 +11,7 @@ use flight::Flight;
 use rounds::Rounds;
 use slowstart::units::{Bytes, Instant, Span};
 
-pub(crate) use rounds::{FLAT, STILL_ROUNDS};
+pub(crate) use rounds::{FLAT, STILL_ROUNDS, flat_growth};
 
 /// What limited the sender in a round trip.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -202,8 +202,10 @@ struct Loss {
     fell: bool,
     at_once: bool,
     /// Since the window fell: the newest window; for how many round trips in a row it did nothing but what congestion
-    /// avoidance does, and in how many of them it grew.
+    /// avoidance does, the most in flight in them, and in how many of them that grew: a flight that takes back what it
+    /// added is BBR's.
     low: Bytes,
+    high: Bytes,
     steady: u32,
     climbed: u32,
     /// Round trips since, and those of them that show the window: cwnd limited them, and nothing was repaired.
@@ -277,6 +279,7 @@ impl Inference {
             fell: false,
             at_once: false,
             low: Bytes::ZERO,
+            high: Bytes::ZERO,
             steady: 0,
             climbed: 0,
             after: 0,
@@ -387,8 +390,9 @@ impl Loss {
             let most = self.low + self.low.scale(rounds::FLAT, 100).max(mss * rounds::FLAT_LEAST);
             if !self.is_avoidance() {
                 let as_before = round.peak + mss >= self.low && round.peak <= most;
-                self.climbed = if as_before { self.climbed + u32::from(round.peak > self.low) } else { 0 };
+                self.climbed = if as_before { self.climbed + u32::from(round.peak > self.high) } else { 0 };
                 self.steady = if as_before { self.steady + 1 } else { 0 };
+                self.high = if as_before { self.high.max(round.peak) } else { round.peak };
             }
             self.low = round.peak;
         }

@@ -422,7 +422,7 @@ impl Rounds {
 }
 
 /// Growth of a window up to which a round trip is flat.
-fn flat_growth(window: Bytes, mss: Bytes) -> Bytes {
+pub(crate) fn flat_growth(window: Bytes, mss: Bytes) -> Bytes {
     window.scale(FLAT, 100).max(mss * FLAT_LEAST)
 }
 

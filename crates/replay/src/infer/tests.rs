@@ -250,7 +250,9 @@ fn a_loss_is_certain_if_the_window_grew_until_it() {
         let exit = fell.result(MSS).expect("a loss");
         assert_eq!((exit.evidence, fell.is_certain(exit, MSS)), (Evidence::Loss, certain), "{flat}");
         // Nothing shows what the sender made of it, or it is BBR's, which leaves later.
-        for rounds in [&[][..], &[96, 67, 67, 84, 67, 67, 67, 67, 84, 67]] {
+        let probes = [96, 67, 67, 84, 67, 67, 67, 67, 84, 67];
+        let cruises = [96, 39, 39, 38, 39, 39, 38, 38, 39, 38, 39, 39];
+        for rounds in [&[][..], &probes, &cruises] {
             let mut i = i.clone();
             follow(&mut i, rounds);
             let exit = i.result(MSS).expect("a loss");
