@@ -327,10 +327,21 @@ impl Host {
     /// The application pauses: everything in flight is acknowledged without growth, and nothing is sent for
     /// this time.
     pub(crate) fn idle(&mut self, idle: Span, restart: Option<Span>) -> Change {
+        let _ = self.drain();
+        self.pause(idle, restart)
+    }
+
+    /// Everything in flight is acknowledged without growth.
+    pub(crate) fn drain(&mut self) -> Change {
         let limit = std::mem::replace(&mut self.limit, Limit::Application);
         let left = self.packets.iter().map(|p| p.left).sum();
-        let _ = self.ack(left, None);
+        let change = self.ack(left, None);
         self.limit = limit;
+        change
+    }
+
+    /// Nothing is sent for this time.
+    pub(crate) fn pause(&mut self, idle: Span, restart: Option<Span>) -> Change {
         self.wait(idle);
         self.control.on_idle(&self.facts, idle, restart)
     }

@@ -193,7 +193,13 @@ impl Run {
             Event::Idle(time, restart) => {
                 self.recover = None;
                 host.facts.in_recovery = false;
-                host.idle(time, restart.then_some(Span::millis(300)))
+                // A startup may end at the last ACK before the pause.
+                let change = host.drain();
+                self.note(None, before, change);
+                let before = self.host.state();
+                let change = self.host.pause(time, restart.then_some(Span::millis(300)));
+                self.note(None, before, change);
+                return;
             }
             Event::Duplicate => host.ack(0, None),
             Event::Optimistic => {
