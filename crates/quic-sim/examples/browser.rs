@@ -134,7 +134,7 @@ fn figures(seen: &[Seen<'_>]) {
 /// Exits by a rule, and the window that `standard` ends with on the same connection.
 fn finals(played: &[Played]) {
     println!(
-        "\n| startup | left by a rule with | than `standard` ended with: less | as much or more | median ratio |"
+        "\n| startup | left by a rule | with less than `standard` ended with | with as much or more | median ratio |"
     );
     println!("|---|--:|--:|--:|--:|");
     for (i, startup) in STARTUPS.iter().enumerate().skip(1) {
@@ -144,6 +144,9 @@ fn finals(played: &[Played]) {
         });
         let ratios: Vec<f64> = pairs.collect();
         let less = ratios.iter().filter(|r| **r < 1.0).count();
+        if ratios.is_empty() {
+            continue;
+        }
         println!(
             "| `{startup}` | {} | {less} | {} | {:.2} |",
             ratios.len(),
