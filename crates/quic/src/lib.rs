@@ -5,7 +5,25 @@
 //! - [`peers`]: what connections leave to later ones
 //!
 //! Adapters are crates of their own, one for each stack, so that a new version of a stack concerns its users
-//! alone: slowstart-quinn, slowstart-noq and slowstart-s2n.
+//! alone: slowstart-quinn, slowstart-noq and slowstart-s2n. A stack of your own tells a host of its packets, and asks
+//! it for the window:
+//!
+//! ```
+//! use slowstart::avoidance::cubic::Cubic;
+//! use slowstart::control::Composed;
+//! use slowstart::startup::hystart_pp::HyStartPp;
+//! use slowstart::units::{Bytes, Instant, Span};
+//! use slowstart_quic::host::{Host, INITIAL_PACKETS};
+//!
+//! let (mss, rtt) = (Bytes(1200), Span::millis(50));
+//! let control = Composed::new(HyStartPp::default(), Cubic::default(), mss * INITIAL_PACKETS);
+//! let mut host = Host::new(control, Instant::ZERO, mss);
+//! host.on_packet_sent(Instant::ZERO, mss, 0);
+//! assert_eq!(host.inflight(), mss);
+//! host.on_packet_acked(Instant::ZERO + rtt, Instant::ZERO, 0, false);
+//! host.on_ack_end(Instant::ZERO + rtt, Some(0));
+//! assert_eq!((host.inflight(), host.window()), (Bytes::ZERO, mss * INITIAL_PACKETS));
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
