@@ -175,7 +175,9 @@ mod tests {
         for name in
             ["search", "bbr3", "careful-resume", "restricted", "rapid-start", "jump-start", "halfback"]
         {
-            lines(name).iter().for_each(|line| keys(line, &mut all));
+            for line in lines(name) {
+                keys(&line, &mut all);
+            }
         }
         assert!(all.len() > 60, "{all:?}");
         let text = include_str!("../../../docs/reference/vectors.md");
