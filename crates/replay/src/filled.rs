@@ -191,10 +191,10 @@ fn judge(all: &[Carried], exit: usize, window: f64) -> Option<Filled> {
         // The path carried more than the window of the exit fills: losses hide the rate of that round trip.
         let more = window <= highest * since * EMPTY;
         // In a queue of others the rate follows the flight as well, and the RTT changes with what they send.
-        let empty = soon.iter().chain([&at_exit]).all(|c| c.rtt < least * (1.0 + SAME_RTT));
+        let is_least = |rtt: f64| rtt > 0.0 && rtt < least * (1.0 + SAME_RTT);
+        let empty = soon.iter().chain([&at_exit]).all(|c| is_least(c.rtt));
         // The link may have become faster since: at the exit no packet waited.
-        let waited = at_exit.most >= least * (1.0 + SAME_RTT);
-        let certain = more && answer.is_some_and(follows) && empty && !waited;
+        let certain = more && answer.is_some_and(follows) && empty && is_least(at_exit.most);
         return Some(Filled { full: false, waited: false, certain });
     }
     (filled <= EMPTY).then_some(Filled { full: false, waited: false, certain: false })
@@ -278,6 +278,9 @@ mod tests {
         assert_eq!(found, Some(Filled { full: false, waited: false, certain: true }));
         // A packet waited at the exit: the link may have been slower then.
         seen[2].most = 0.08;
+        assert_eq!(judge(&seen, 2, 40.0).map(|f| f.certain), Some(false));
+        // No sample says whether one did.
+        (seen[2].rtt, seen[2].most) = (0.0, 0.0);
         assert_eq!(judge(&seen, 2, 40.0).map(|f| f.certain), Some(false));
     }
 }

@@ -387,7 +387,7 @@ impl Loss {
         self.shown += 1;
         self.fell |= less;
         if less {
-            let most = self.low + self.low.scale(rounds::FLAT, 100).max(mss * rounds::FLAT_LEAST);
+            let most = self.low + flat_growth(self.low, mss);
             if !self.is_avoidance() {
                 let as_before = round.peak + mss >= self.low && round.peak <= most;
                 self.climbed = if as_before { self.climbed + u32::from(round.peak > self.high) } else { 0 };

@@ -10,7 +10,7 @@ use slowstart::units::{Bytes, Instant};
 /// 9406) grows by a quarter; congestion avoidance by a segment or two, CUBIC by 5 % while it knows no maximum
 /// (`tcp_cubic.c`).
 pub(crate) const FLAT: u64 = 9;
-pub(super) const FLAT_LEAST: u64 = 3;
+const FLAT_LEAST: u64 = 3;
 /// Growth, in percent, that one of the two round trips before an exit must have had: less than the quarter of
 /// conservative slow start. Limited slow start (RFC 3742), which adds 50 segments per round trip, slows
 /// gradually and has no such step.
