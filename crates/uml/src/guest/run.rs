@@ -17,6 +17,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt, socket,
 };
 use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, clock_gettime};
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app::Kind;
@@ -94,8 +95,11 @@ pub(super) fn transfer(t: &Transfer) -> Result<Recording, GuestError> {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(e) => return Err(GuestError::io("connect")(e)),
     }
+    let timer = TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)
+        .map_err(GuestError::io("make a timer"))?;
     let mut all = Run {
         start,
+        timer,
         now: Instant::ZERO,
         ready: [false, true],
         read: Span(t.read),
@@ -126,6 +130,9 @@ pub(super) fn transfer(t: &Transfer) -> Result<Recording, GuestError> {
 struct Run {
     /// By the clock of the guest; all other times are from here.
     start: Instant,
+    /// Ends a sleep at its time: `ppoll` itself would be late by a thousandth of the wait, and by 50 us at least
+    /// (`select_estimate_accuracy`).
+    timer: TimerFd,
     now: Instant,
     /// The devices that have packets of the server and of the client.
     ready: [bool; 2],
@@ -160,20 +167,24 @@ impl Run {
     fn sleep(&mut self, end: Instant, r: &mut Recording) -> Result<(), GuestError> {
         let moments =
             [self.forward.next(), self.back.next(), self.client.reads_at, self.apps.acts_at, Some(end)];
-        let wait = moments.into_iter().flatten().min().unwrap_or(end).since(self.now);
-        let wait = TimeSpec::new((wait.0 / 1_000_000_000) as i64, (wait.0 % 1_000_000_000) as i64);
+        let until = Span(self.start.0) + Span(moments.into_iter().flatten().min().unwrap_or(end).0);
+        let until = TimeSpec::new((until.0 / 1_000_000_000) as i64, (until.0 % 1_000_000_000) as i64);
+        self.timer
+            .set(Expiration::OneShot(until), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            .map_err(GuestError::io("set the timer"))?;
         let mut fds = [
+            PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.tuns[0].as_fd(), PollFlags::POLLIN),
             PollFd::new(self.tuns[1].as_fd(), PollFlags::POLLIN),
             PollFd::new(self.client.socket.as_fd(), PollFlags::POLLOUT),
         ];
         // Once it is connected, only what arrives and the clock change what it can do.
-        let n = if self.client.is_connected { 2 } else { 3 };
+        let n = if self.client.is_connected { 3 } else { 4 };
         // A signal would end it early, and the loop look again.
-        let _ = ppoll(&mut fds[..n], Some(wait), None);
+        let _ = ppoll(&mut fds[..n], None, None);
         let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|e| !e.is_empty());
-        let connects = n == 3 && is_ready(&fds[2]);
-        self.ready = [is_ready(&fds[0]), is_ready(&fds[1])];
+        let connects = n == 4 && is_ready(&fds[3]);
+        self.ready = [is_ready(&fds[1]), is_ready(&fds[2])];
         self.now = Instant(clock().since(self.start).0);
         if connects {
             self.ready[1] |= self.client.connected(self.now, &mut self.apps, r)?;
