@@ -11,7 +11,7 @@ use slowstart_sim::path::wire::{packet_info, set_ce};
 use slowstart_sim::path::{Direction, Ecn, Held, Kind, PacketInfo, Transit};
 
 /// A packet that leaves the path later than this was not carried as the path says.
-const LATE: Span = Span::millis(1);
+pub(super) const LATE: Span = Span::millis(1);
 
 /// A packet on the path.
 #[derive(Copy, Clone)]

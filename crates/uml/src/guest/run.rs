@@ -6,7 +6,7 @@
 
 use super::ends::{AHEAD, Apps, Client, Server};
 use super::info::Info;
-use super::lane::Lane;
+use super::lane::{LATE, Lane};
 use super::net::{CLIENT, Counters, SERVER, Tun, enter, set};
 use crate::error::GuestError;
 use crate::order::{Recording, Transfer};
@@ -33,6 +33,18 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 const PORT: u16 = 5001;
 /// After so long without an acknowledgement, what the server sends says that a timer fired.
 const SILENCE: Span = Span::millis(100);
+
+const MS: Span = Span::millis(1);
+/// After what is due has woken this process, the clock has been read for less than this.
+const READ: Span = Span::micros(2);
+
+/// Lets a timer fire at `at`, by the clock of the guest.
+fn set_timer(timer: &TimerFd, at: Instant) -> Result<(), GuestError> {
+    let at = TimeSpec::new((at.0 / 1_000_000_000) as i64, (at.0 % 1_000_000_000) as i64);
+    timer
+        .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+        .map_err(GuestError::io("set the timer"))
+}
 
 fn clock() -> Instant {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| TimeSpec::new(0, 0));
@@ -90,13 +102,16 @@ pub(super) fn transfer(t: &Transfer) -> Result<Recording, GuestError> {
     };
     let client = Client { socket: stream()?, is_connected: false, is_over: false, reads_at: None };
     let mut r = Recording::default();
-    let start = clock();
+    let timer = TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)
+        .map_err(GuestError::io("make a timer"))?;
+    // At a whole millisecond, as the simulator does: timestamps are in milliseconds.
+    let start = Instant((clock().0 / MS.0 + 1) * MS.0);
+    set_timer(&timer, start)?;
+    let _ = ppoll(&mut [PollFd::new(timer.as_fd(), PollFlags::POLLIN)], None, None);
     match connect(client.socket.as_raw_fd(), &address) {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(e) => return Err(GuestError::io("connect")(e)),
     }
-    let timer = TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)
-        .map_err(GuestError::io("make a timer"))?;
     let mut all = Run {
         start,
         timer,
@@ -167,11 +182,8 @@ impl Run {
     fn sleep(&mut self, end: Instant, r: &mut Recording) -> Result<(), GuestError> {
         let moments =
             [self.forward.next(), self.back.next(), self.client.reads_at, self.apps.acts_at, Some(end)];
-        let until = Span(self.start.0) + Span(moments.into_iter().flatten().min().unwrap_or(end).0);
-        let until = TimeSpec::new((until.0 / 1_000_000_000) as i64, (until.0 % 1_000_000_000) as i64);
-        self.timer
-            .set(Expiration::OneShot(until), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
-            .map_err(GuestError::io("set the timer"))?;
+        let due = moments.into_iter().flatten().min().unwrap_or(end);
+        set_timer(&self.timer, self.start + Span(due.0))?;
         let mut fds = [
             PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.tuns[0].as_fd(), PollFlags::POLLIN),
@@ -185,7 +197,13 @@ impl Run {
         let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|e| !e.is_empty());
         let connects = n == 4 && is_ready(&fds[3]);
         self.ready = [is_ready(&fds[1]), is_ready(&fds[2])];
-        self.now = Instant(clock().since(self.start).0);
+        let mut now = Instant(clock().since(self.start).0);
+        // The clock advances as it is read. What is due is due at its time for the path, or each round trip would be longer by
+        // that, and as much later for the kernel each time, or what comes every 2 ms would be 2.001 ms apart at times.
+        while now >= due && now.since(due) < READ {
+            now = Instant(clock().since(self.start).0);
+        }
+        self.now = if now >= due && now.since(due) <= LATE { due } else { now };
         if connects {
             self.ready[1] |= self.client.connected(self.now, &mut self.apps, r)?;
         }
