@@ -171,15 +171,6 @@ impl Lane {
         true
     }
 
-    /// Writes what is due to a device. Returns the number of packets.
-    pub(super) fn release(&mut self, now: Instant, to: &mut Tun) -> u64 {
-        let mut n = 0;
-        while self.release_one(now, to) {
-            n += 1;
-        }
-        n
-    }
-
     /// True if nothing is on the way.
     pub(super) fn is_empty(&self) -> bool {
         self.in_transit.is_empty() && self.held.is_empty()

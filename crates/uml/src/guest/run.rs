@@ -241,17 +241,25 @@ impl Run {
                 server.sample(now, forward.backlog(now), apps, r)?;
             }
         }
-        let arrived = forward.release(now, &mut tuns[1]);
+        let (mut arrived, mut reads) = (0, false);
+        loop {
+            let one = forward.release_one(now, &mut tuns[1]);
+            arrived += u64::from(one);
+            if one && client.is_connected && !client.is_over {
+                client.reads_at.get_or_insert(now + self.read);
+            }
+            // What is read at once is read before the next packet of this moment.
+            if client.reads_at.is_some_and(|at| at <= now) {
+                reads = true;
+                client.read(now, apps, r);
+                // A request may be due at once.
+                apps.wake(now, r);
+            }
+            if !one {
+                break;
+            }
+        }
         r.arrived += arrived;
-        if arrived > 0 && client.is_connected && !client.is_over {
-            client.reads_at.get_or_insert(now + self.read);
-        }
-        let reads = client.reads_at.is_some_and(|at| at <= now);
-        if reads {
-            client.read(now, apps, r);
-            // A request may be due at once.
-            apps.wake(now, r);
-        }
         let requests = (reads || wakes) && client.write(apps);
         if arrived > 0 || reads || requests || ready[1] {
             back.receive(now, &mut tuns[1])?;
