@@ -483,17 +483,18 @@ impl Receiver {
         self.rtt_round = (self.next + self.window, now);
     }
 
-    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_update`). A shorter one is the estimate at once, longer
-    /// ones are smoothed, so that it follows the queue; a timestamp gives one sample.
-    pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
+    /// Takes an RTT sample from the timestamp that a segment of `len` bytes echoes (`tcp_rcv_rtt_measure_ts`). A shorter one
+    /// is the estimate at once, longer ones are smoothed, so that it follows the queue; a timestamp gives one sample, a
+    /// small segment and less than a millisecond none.
+    pub fn sample_rtt(&mut self, now: Instant, echo: u32, len: u32) {
         if echo == self.last_echo {
             return;
         }
         self.last_echo = echo;
-        if !self.autotune {
+        let ms = milliseconds(now).wrapping_sub(echo);
+        if !self.autotune || ms == 0 || len < self.largest {
             return;
         }
-        let ms = milliseconds(now).wrapping_sub(echo).max(1);
         let rtt = Span::millis(u64::from(ms));
         self.rtt = Some(self.rtt.map_or(rtt, |r| (r - r / 8 + rtt / 8).min(rtt)));
     }

@@ -183,7 +183,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 self.rx.read_slowly(now);
             }
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
-                self.rx.sample_rtt(now, echo);
+                self.rx.sample_rtt(now, echo, s.len);
             }
             answer = self.rx.on_data(now, from, from + span, (fin, s.flags & PSH != 0), stamp);
             if fin {

@@ -100,7 +100,7 @@ fn data_behind_a_hole_is_not_free_space() {
 fn blocks_are_told_before_others_take_their_place() {
     let mut r = receiver(1 << 20, 1 << 20);
     takes(&mut r, 600, 1448);
-    r.sample_rtt(Instant(10_000_000_000), 9_900);
+    r.sample_rtt(Instant(10_000_000_000), 9_900, 1448);
     let lost = r.next();
     let packet = |i: u64| (lost + i * 1448, lost + (i + 1) * 1448);
     let mut owed = Vec::new();
@@ -136,7 +136,7 @@ fn a_hole_grows_the_buffer() {
 fn the_least_rtt_is_taken_at_once() {
     let mut r = receiver(128 << 10, 256 << 20);
     for (ms, estimate) in [(80, 80_000), (160, 90_000), (50, 50_000)] {
-        r.sample_rtt(Instant(10_000_000_000), 10_000 - ms);
+        r.sample_rtt(Instant(10_000_000_000), 10_000 - ms, 1448);
         assert_eq!(r.rtt, Some(Span::micros(estimate)));
     }
 }
@@ -157,4 +157,17 @@ fn the_second_of_two_small_segments_is_acknowledged() {
     };
     let decisions: Vec<AckDecision> = (0..4).map(|_| decide()).collect();
     assert!(decisions == [Later, Now, Later, Now] || decisions == [Now, Later, Now, Later], "{decisions:?}");
+}
+
+/// A small segment, and one that echoes this millisecond, give no sample.
+#[test]
+fn only_full_segments_and_whole_milliseconds_measure_the_rtt() {
+    let mut r = receiver(128 << 10, 256 << 20);
+    takes(&mut r, 1, 1448);
+    for (echo, len) in [(9_900, 1447), (10_000, 1448)] {
+        r.sample_rtt(Instant(10_000_000_000), echo, len);
+        assert_eq!(r.rtt, None);
+    }
+    r.sample_rtt(Instant(10_000_000_000), 9_999, 1448);
+    assert_eq!(r.rtt, Some(Span::millis(1)));
 }
