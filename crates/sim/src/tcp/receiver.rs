@@ -243,10 +243,6 @@ impl Receiver {
         if fin {
             self.fin_at = to - 1;
         }
-        self.measure_round(now);
-        if to - from > u64::from(self.largest) {
-            self.on_larger_segment(to - from);
-        }
         if to <= self.next {
             // A duplicate: report it at once (RFC 2883). What ends before the last acknowledgement is not in the
             // window, and its timestamp does not count (`tcp_sequence`).
@@ -265,12 +261,18 @@ impl Receiver {
         }
         self.next = to;
         self.duplicates = 0;
+        if to - from > u64::from(self.largest) {
+            self.on_larger_segment(to - from);
+        }
+        self.measure_round(now);
         if self.has_holes && self.fills_hole(now, to - from) {
             return AckDecision::Now;
         }
-        self.right_size(now);
         self.grow_window(to - from);
-        if fin { AckDecision::Now } else { self.ack_decision_in_order(now, push) }
+        let decision = if fin { AckDecision::Now } else { self.ack_decision_in_order(now, push) };
+        // The application reads after that (`tcp_data_ready`).
+        self.right_size(now);
+        decision
     }
 
     /// A segment whose timestamp is older than that of data that came in order is discarded (PAWS, RFC 7323 §5.3;

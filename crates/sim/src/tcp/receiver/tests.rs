@@ -171,3 +171,28 @@ fn only_full_segments_and_whole_milliseconds_measure_the_rtt() {
     r.sample_rtt(Instant(10_000_000_000), 9_999, 1448);
     assert_eq!(r.rtt, Some(Span::millis(1)));
 }
+
+/// The application reads what an acknowledgement is for after that has left: it does not yet tell of the room that this
+/// makes, so that the second segment of the next RTT is the first that is acknowledged alone.
+#[test]
+fn the_window_grows_after_the_acknowledgement() {
+    let mut r = Receiver::new(&Profile { quick: 0, ..Profile::LINUX_6_18 });
+    r.begin(Instant::ZERO);
+    r.sample_rtt(Instant(100_000_000), 0, 1448);
+    let mut arrives = |ms: u64| {
+        let from = r.next();
+        let decision = r.on_data(Instant(ms * 1_000_000), from, from + 1448, (false, false), None);
+        if decision == AckDecision::Now {
+            r.acknowledge(true);
+        }
+        decision
+    };
+    // The window grows to the limit; then pairs are acknowledged.
+    let _ = (0..40).map(|_| arrives(50)).count();
+    let pairs: Vec<AckDecision> = (0..4).map(|_| arrives(60)).collect();
+    assert!(pairs[0] != pairs[1] && pairs[..2] == pairs[2..], "{pairs:?}");
+    if pairs[1] == AckDecision::Later {
+        arrives(60);
+    }
+    assert_eq!([200, 200, 200].map(&mut arrives), [AckDecision::Later, AckDecision::Now, AckDecision::Now]);
+}
