@@ -17,6 +17,8 @@ const REPORTED: usize = 2;
 /// `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u8 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
+/// How late that timer may be, and is where no other fires before (`tcp_comp_sack_slack_ns`).
+const SLACK: Span = Span::micros(100);
 /// Memory of a packet of Ethernet in the receive buffer, bytes: half a page, and what describes it (`skb->truesize`).
 const MEMORY: u32 = 2304;
 /// The size of a segment that a receiver expects before data has arrived (`TCP_MSS_DEFAULT`), and the share of the
@@ -97,6 +99,8 @@ pub struct Receiver {
     /// Number of quick ACKs at the start of a connection.
     quick_initial: u32,
     compresses: bool,
+    /// The RTT of the handshake, which is this end's own while it sends no data; [`Span::MAX`] if it is not known.
+    handshake: Span,
 }
 
 impl Receiver {
@@ -133,6 +137,7 @@ impl Receiver {
             quick,
             quick_initial: quick,
             compresses: p.compress_acks && p.sack,
+            handshake: Span::MAX,
             duplicates: 0,
             compressed: 0,
             delayed_until: Instant::NEVER,
@@ -153,9 +158,11 @@ impl Receiver {
         (self.mss, self.largest) = (mss, self.largest.min(mss));
     }
 
-    /// The connection is established: what is delivered counts from now on (`tcp_init_buffer_space`).
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// The connection is established, with this RTT of the handshake: what is delivered counts from now on
+    /// (`tcp_init_buffer_space`).
+    pub(super) fn begin(&mut self, now: Instant, rtt: Option<Span>) {
         self.measured_from.0 = now;
+        self.handshake = rtt.unwrap_or(Span::MAX);
     }
 
     /// The next offset expected: the acknowledgement number.
@@ -301,6 +308,9 @@ impl Receiver {
         self.out_of_order.forget_below(self.next);
         let next = self.next;
         self.forget_blocks(|b| b.1 <= next);
+        // The acknowledgement of a segment before another hole is the first of the three that are sent at once.
+        let alone = self.quick == 0 && next - self.acked <= u64::from(self.largest);
+        self.duplicates = u8::from(alone && !self.out_of_order.is_empty());
         // The acknowledgement leaves before the application has read what waited behind the hole. Another follows at
         // once if that doubles the window (`tcp_cleanup_rbuf`): then this one says so.
         let (unread, before) = (self.window(), self.room);
@@ -347,10 +357,10 @@ impl Receiver {
     }
 
     /// Data beyond a hole: the first three duplicate ACKs are sent at once, further ones held back for a
-    /// twentieth of an RTT, at most 1 ms (`tcp_comp_sack_delay_ns`).
+    /// twentieth of an RTT, at most 1 ms, and the slack of the timer (`tcp_comp_sack_delay_ns`).
     fn ack_decision_for_hole(&mut self, now: Instant) -> AckDecision {
-        let wait = self.rtt.map_or(Span::ZERO, |r| (r / 20).min(COMPRESSED_FOR));
-        if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
+        let rtt = self.rtt.unwrap_or_default().min(self.handshake);
+        if !self.compresses || self.quick > 0 || self.compressed >= COMPRESSED {
             return AckDecision::Now;
         }
         if u32::from(self.duplicates) < DUPLICATES {
@@ -358,7 +368,7 @@ impl Receiver {
             return AckDecision::Now;
         }
         self.compressed += 1;
-        self.delayed_until = self.delayed_until.min(now + wait);
+        self.delayed_until = self.delayed_until.min(now + (rtt / 20).min(COMPRESSED_FOR) + SLACK);
         AckDecision::Later
     }
 

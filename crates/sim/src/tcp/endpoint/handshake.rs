@@ -132,7 +132,6 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
         self.set_state(State::Established);
-        self.rx.begin(now);
         self.syn_timer = None;
         // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT
         // exceeds the timeout and nothing was lost.
@@ -140,7 +139,9 @@ impl<C: Controller + Clone> Endpoint<C> {
         let first = echo == Some(milliseconds(self.syn_sent));
         let spurious = self.syn_losses > 0 && first;
         let clear = self.syn_losses == 0 || first;
-        let mut hs = Handshake::new(clear.then(|| now.since(self.syn_sent)));
+        let rtt = clear.then(|| now.since(self.syn_sent));
+        self.rx.begin(now, rtt);
+        let mut hs = Handshake::new(rtt);
         (hs.syn_losses, hs.spurious) = (self.syn_losses, spurious);
         (hs.granted, hs.remembered) = (quick_start::rate_of(s.rate_response), self.remembered);
         self.tx.established(now, &hs, 1 + window);

@@ -177,7 +177,7 @@ fn only_full_segments_and_whole_milliseconds_measure_the_rtt() {
 #[test]
 fn the_window_grows_after_the_acknowledgement() {
     let mut r = Receiver::new(&Profile { quick: 0, ..Profile::LINUX_6_18 });
-    r.begin(Instant::ZERO);
+    r.begin(Instant::ZERO, None);
     r.sample_rtt(Instant(100_000_000), 0, 1448);
     let mut arrives = |ms: u64| {
         let from = r.next();
@@ -195,4 +195,26 @@ fn the_window_grows_after_the_acknowledgement() {
         arrives(60);
     }
     assert_eq!([200, 200, 200].map(&mut arrives), [AckDecision::Later, AckDecision::Now, AckDecision::Now]);
+}
+
+/// Beyond a hole three are acknowledged at once. One of them may be what came before another hole. Then ACKs are held
+/// back for a twentieth of the RTT of the handshake, if the queue has made the measured one longer.
+#[test]
+fn held_back_for_a_twentieth_of_the_shorter_rtt() {
+    use AckDecision::{Later, Now};
+    let mut r = receiver(1 << 20, 1 << 20);
+    takes(&mut r, 600, 1448);
+    r.begin(Instant::ZERO, Some(Span::millis(10)));
+    r.sample_rtt(Instant(10_000_000_000), 9_900, 1448);
+    let lost = r.next();
+    let mut arrives = |i: u64| {
+        let d = r.on_data(Instant::ZERO, lost + i * 1448, lost + (i + 1) * 1448, (false, false), None);
+        if d == Now {
+            r.acknowledge(true);
+        }
+        d
+    };
+    assert_eq!([2, 3, 4, 5].map(&mut arrives), [Now, Now, Now, Later]);
+    assert_eq!([0, 6, 7, 8].map(&mut arrives), [Now, Now, Now, Later]);
+    assert_eq!(r.ack_deadline(), Instant(600_000));
 }
