@@ -104,7 +104,8 @@ fn a_client_sends_its_options_and_then_data() {
         seq: ISN.wrapping_add(1),
         ack: PEER_ISN.wrapping_add(1),
         flags: ACK,
-        window: 65_535 >> 13,
+        // Rounded up, so that it is not scaled away.
+        window: 64_240_u16.div_ceil(1 << 13),
         timestamp: Some((1100, 50)),
         ..Segment::default()
     };

@@ -99,6 +99,8 @@ pub struct Receiver {
     /// Number of quick ACKs at the start of a connection.
     quick_initial: u32,
     compresses: bool,
+    /// What the header cannot tell of a window: the units of its scale, less one.
+    rounding: u64,
     /// The RTT of the handshake, which is this end's own while it sends no data; [`Span::MAX`] if it is not known.
     handshake: Span,
 }
@@ -134,6 +136,7 @@ impl Receiver {
             acked: 1,
             window_edge: 1 + first,
             limit: u64::MAX,
+            rounding: 0,
             quick,
             quick_initial: quick,
             compresses: p.compress_acks && p.sack,
@@ -158,10 +161,11 @@ impl Receiver {
         (self.mss, self.largest) = (mss, self.largest.min(mss));
     }
 
-    /// The connection is established, with this RTT of the handshake: what is delivered counts from now on
+    /// The connection is established, with this RTT of the handshake and scale of the window: what is delivered counts from now on
     /// (`tcp_init_buffer_space`).
-    pub(super) fn begin(&mut self, now: Instant, rtt: Option<Span>) {
+    pub(super) fn begin(&mut self, now: Instant, rtt: Option<Span>, scale: u8) {
         self.measured_from.0 = now;
+        self.rounding = (1 << scale) - 1;
         self.handshake = rtt.unwrap_or(Span::MAX);
     }
 
@@ -466,7 +470,9 @@ impl Receiver {
     #[inline]
     fn window(&self) -> u64 {
         let window = self.window.min(self.room).max(self.window_edge.saturating_sub(self.next));
-        window.min(self.limit.saturating_sub(self.next))
+        // Rounded up to what the header can tell, so that it is not scaled away.
+        let whole = (window + self.rounding) & !self.rounding;
+        whole.min(self.limit.saturating_sub(self.next))
     }
 
     /// Sets the highest offset for which the application has space; it never decreases. Returns true if a

@@ -140,7 +140,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         let spurious = self.syn_losses > 0 && first;
         let clear = self.syn_losses == 0 || first;
         let rtt = clear.then(|| now.since(self.syn_sent));
-        self.rx.begin(now, rtt);
+        self.rx.begin(now, rtt, self.header.scale);
         let mut hs = Handshake::new(rtt);
         (hs.syn_losses, hs.spurious) = (self.syn_losses, spurious);
         (hs.granted, hs.remembered) = (quick_start::rate_of(s.rate_response), self.remembered);

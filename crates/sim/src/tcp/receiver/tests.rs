@@ -177,7 +177,7 @@ fn only_full_segments_and_whole_milliseconds_measure_the_rtt() {
 #[test]
 fn the_window_grows_after_the_acknowledgement() {
     let mut r = Receiver::new(&Profile { quick: 0, ..Profile::LINUX_6_18 });
-    r.begin(Instant::ZERO, None);
+    r.begin(Instant::ZERO, None, 0);
     r.sample_rtt(Instant(100_000_000), 0, 1448);
     let mut arrives = |ms: u64| {
         let from = r.next();
@@ -197,6 +197,15 @@ fn the_window_grows_after_the_acknowledgement() {
     assert_eq!([200, 200, 200].map(&mut arrives), [AckDecision::Later, AckDecision::Now, AckDecision::Now]);
 }
 
+/// The window that is offered is the next that the header can tell.
+#[test]
+fn the_window_is_rounded_up() {
+    let mut r = receiver(128 << 10, 256 << 20);
+    let (window, _) = takes(&mut r, 1, 1448);
+    r.begin(Instant::ZERO, None, 13);
+    assert!(window % 8192 != 0 && r.advertise_at_once() == window.next_multiple_of(8192), "{window}");
+}
+
 /// Beyond a hole three are acknowledged at once. One of them may be what came before another hole. Then ACKs are held
 /// back for a twentieth of the RTT of the handshake, if the queue has made the measured one longer.
 #[test]
@@ -204,7 +213,7 @@ fn held_back_for_a_twentieth_of_the_shorter_rtt() {
     use AckDecision::{Later, Now};
     let mut r = receiver(1 << 20, 1 << 20);
     takes(&mut r, 600, 1448);
-    r.begin(Instant::ZERO, Some(Span::millis(10)));
+    r.begin(Instant::ZERO, Some(Span::millis(10)), 0);
     r.sample_rtt(Instant(10_000_000_000), 9_900, 1448);
     let lost = r.next();
     let mut arrives = |i: u64| {
