@@ -202,6 +202,20 @@ impl Rack {
         (lost, None)
     }
 
+    /// When the last of the segments sent before the newest delivered one is overdue; `None` if there is none. Only
+    /// then does the timer mark those lost that are (`tcp_rack_detect_loss`, `reo_timeout`).
+    pub fn last_overdue(
+        &self,
+        board: &Scoreboard,
+        recovering: bool,
+        min: Option<Span>,
+        srtt: Option<Span>,
+    ) -> Option<Instant> {
+        let waits = board.unsacked().filter_map(|n| board.get(n)).filter(|r| !r.awaits_resending());
+        let sent = waits.filter(|r| (r.at, r.end()) < self.newest).map(|r| r.at).max()?;
+        Some(sent + self.rtt + self.reordering_window(board, recovering, min, srtt))
+    }
+
     /// Returns the oldest transmission not yet checked: its segment, when it left, and whether it was a
     /// retransmission.
     #[inline]
@@ -225,5 +239,32 @@ impl Rack {
     /// True if a segment was sent so recently that a timeout does not mark it lost (`tcp_rack_skb_timeout`).
     pub fn is_young(&self, r: &Record, now: Instant) -> bool {
         self.rtt > Span::ZERO && r.at + self.rtt > now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoreboard::Delivered;
+    use super::*;
+    use slowstart::units::Bytes;
+
+    /// Of five segments, sent a millisecond apart on a path that reorders, the last arrives: the first is overdue a
+    /// quarter of the RTT later, and the fourth 3 ms after that.
+    #[test]
+    fn the_timer_waits_for_the_last_segment() {
+        let ms = |n: u64| Instant(n * 1_000_000);
+        let (mut board, mut rack) = (Scoreboard::new(1, 1000, false), Rack::default());
+        for n in 0..5 {
+            board.send(ms(n), 1 + 1000 * n, 1000, Bytes(10_000), false);
+        }
+        rack.reordering(1000, 1000);
+        let (now, min) = (ms(100), Some(Span::millis(96)));
+        board.sack(now, 4001, 5001, &mut Delivered::new(1), |r| rack.delivered(now, r, min));
+        let (lost, first) = rack.detect(&mut board, now, false, min, min);
+        assert_eq!((lost.bytes, first), (0, Some(ms(120))));
+        assert_eq!(rack.last_overdue(&board, false, min, min), Some(ms(123)));
+        // Nothing else is in flight that left before the newest that has arrived.
+        board.sack(now, 1, 4001, &mut Delivered::new(1), |r| rack.delivered(now, r, min));
+        assert_eq!(rack.last_overdue(&board, false, min, min), None);
     }
 }

@@ -8,6 +8,9 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
 
+/// By how much the timer of reordering is late, at least (`TCP_TIMEOUT_MIN`).
+const TIMEOUT_MIN: Span = Span::millis(2);
+
 impl<C: Controller + Clone> Sender<C> {
     /// True if the recovery proved unnecessary (`tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
@@ -90,8 +93,7 @@ impl<C: Controller + Clone> Sender<C> {
             let (min, srtt) = (self.rtt.min(), self.rtt.srtt());
             let (lost, again) = self.rack.detect(&mut self.board, now, recovering, min, srtt);
             if let Some(at) = again {
-                // The timer is late by at least TCP_TIMEOUT_MIN.
-                self.set_timer(Timer::Reordering, at + Span::millis(2));
+                self.set_timer(Timer::Reordering, at + TIMEOUT_MIN);
             } else if self.timer == Timer::Reordering {
                 self.set_timer(Timer::Off, Instant::NEVER);
             }
@@ -121,6 +123,17 @@ impl<C: Controller + Clone> Sender<C> {
             lost.add(first, self.board.mark_lost(first));
         }
         lost
+    }
+
+    /// The timer of reordering fires when the first segment is overdue. True if it is to wait for others: it is set anew.
+    pub(super) fn waits_for_reordering(&mut self, now: Instant) -> bool {
+        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let last = self.rack.last_overdue(&self.board, recovering, self.rtt.min(), self.rtt.srtt());
+        let waits = last.map(|at| at + TIMEOUT_MIN).filter(|at| *at > now);
+        if let Some(at) = waits {
+            self.set_timer(Timer::Reordering, at);
+        }
+        waits.is_some()
     }
 
     /// Detects whether a tail loss probe repaired a loss that nothing else revealed (RFC 8985 §7.4).

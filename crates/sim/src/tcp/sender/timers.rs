@@ -22,6 +22,7 @@ impl<C: Controller + Clone> Sender<C> {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_timeout(now, out),
                 Timer::Probe => self.send_probe(now, out),
+                Timer::Reordering if self.waits_for_reordering(now) => {}
                 Timer::Reordering => {
                     let lost = self.detect(now, &Delivered::new(0), false);
                     if lost.bytes > 0 {
