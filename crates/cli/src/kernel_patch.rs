@@ -143,8 +143,13 @@ impl KernelPatch {
     pub(crate) fn main(self) -> Result<()> {
         let engines: [Arc<dyn Engine>; 2] = [engine(&self.old)?.into(), engine(&self.new)?.into()];
         let both = [&*engines[0], &*engines[1]];
-        let terms = Terms { control: self.control.clone(), size: self.size.clone() };
-        let (cases, stacks) = self.cases(both, &terms)?;
+        let mut terms =
+            Terms { control: self.control.clone(), size: self.size.clone(), set: BTreeMap::new() };
+        let (cases, mut stacks) = self.cases(both, &terms)?;
+        terms.set = stacks.iter().flat_map(|stack| twins::settings(stack)).collect();
+        for (engine, stack) in both.iter().zip(&mut stacks) {
+            *stack = twins::study(*engine, &terms, &cases[0])?.profile_label;
+        }
         let mut pairs = Pairs::open(self.out.as_deref(), both, &terms, &cases)?;
         let interrupt = interrupt_of_all(both.into_iter())?;
         let of = cases.len();

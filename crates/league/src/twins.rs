@@ -22,6 +22,17 @@ pub struct Terms {
     pub control: String,
     /// Bytes of the transfer, as written.
     pub size: String,
+    /// Settings of the stack of an engine that has any.
+    pub set: BTreeMap<String, String>,
+}
+
+/// The settings with which the simulator's stack is that of a kernel, as an engine names it: Linux 6.18's grows the receive
+/// window by another rule than earlier versions.
+pub fn settings(stack: &str) -> BTreeMap<String, String> {
+    let version = stack.strip_prefix("Linux ").and_then(|s| s.split([' ', '-']).next());
+    let mut numbers = version.into_iter().flat_map(|v| v.split('.')).map(str::parse);
+    let earlier = matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < (6, 16));
+    earlier.then(|| ("right_size".to_string(), "6.12".to_string())).into_iter().collect()
 }
 
 /// The simulator's startup and avoidance for a control of Linux.
@@ -47,12 +58,16 @@ pub fn study(engine: &dyn Engine, terms: &Terms, case: &Case) -> Result<Study, E
     let has = engine.startups("cubic").contains(&terms.control);
     let (startup, avoidance) = if has { (terms.control.as_str(), "cubic") } else { model(&terms.control) };
     let profile = engine.lacks(Part::Profile).is_none().then(|| Profile::LINUX_6_18.name.to_string());
+    let mut set = case.set.clone();
+    if engine.lacks(Part::Knobs).is_none() {
+        set.extend(terms.set.clone());
+    }
     let text = StudyText {
         path: case.path.clone(),
         startups: vec![startup.to_string()],
         avoidance: Some(avoidance.to_string()),
         profile,
-        set: case.set.clone(),
+        set,
         size: Some(terms.size.clone()),
         runs: Some(1),
         seed: Some(case.seed),
@@ -257,6 +272,7 @@ pub fn agree(t: &Twin) -> bool {
 mod tests {
     use super::*;
     use crate::population;
+    use slowstart_sim::tcp::profile::RightSize;
     use slowstart_study::simulator::Simulator;
 
     fn some_cases() -> Vec<Case> {
@@ -266,7 +282,22 @@ mod tests {
     }
 
     fn terms(control: &str) -> Terms {
-        Terms { control: control.into(), size: "1MB".into() }
+        Terms { control: control.into(), size: "1MB".into(), set: BTreeMap::new() }
+    }
+
+    #[test]
+    fn the_stack_is_that_of_the_kernel() {
+        let of = |stack: &str| settings(stack).get("right_size").cloned();
+        for earlier in ["Linux 6.12.117 at virtual time, reads at once", "Linux 5.10.0-rc1 at virtual time"] {
+            assert_eq!(of(earlier).as_deref(), Some("6.12"), "{earlier}");
+        }
+        for other in ["Linux 6.18.44 at virtual time", "Linux 7.0-rc1 at virtual time", "linux-6.18", "Linux"]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
+        let terms = Terms { set: settings("Linux 6.1.192"), ..terms("cubic") };
+        let study = study(&Simulator, &terms, &some_cases()[0]).expect("a study");
+        assert_eq!(study.profile.right_size, RightSize::V612);
     }
 
     #[test]

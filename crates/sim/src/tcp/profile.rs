@@ -39,6 +39,15 @@ pub enum AckRule {
     Delayed,
 }
 
+/// How large a receive buffer becomes in which `space` bytes and then `copied` bytes are read in an RTT.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum RightSize {
+    /// Twice `copied` and 16 segments, and twice as much in proportion to the growth (`tcp_rcv_space_adjust` until 6.16).
+    V612,
+    /// Twice `copied`, twice as much in proportion to the growth, and what data beyond a hole spans (`tcp_rcvbuf_grow`).
+    V618,
+}
+
 /// A setting of a stack that a user can give by name.
 pub struct Knob {
     /// The name that `--set` takes.
@@ -137,6 +146,8 @@ pub struct Profile {
     pub gro_wait: Span,
     /// Grow the receive window with what arrives (dynamic right-sizing).
     pub autotune: bool,
+    /// By how much.
+    pub right_size: RightSize,
     /// The receive buffer at first, bytes (`tcp_rmem[1]`): half of it is window.
     pub rmem_first: Bytes,
     /// The largest receive buffer (`tcp_rmem[2]`), bytes: with `autotune` five eighths of it are window at most, since
@@ -208,6 +219,7 @@ impl Profile {
         gro: 0,
         gro_wait: Span::micros(50),
         autotune: true,
+        right_size: RightSize::V618,
         rmem_first: Bytes(128 << 10),
         rmem: Bytes(256 << 20),
         read_rate: None,
@@ -596,6 +608,14 @@ impl Profile {
             expects: "on or off",
             about: "The receive window grows with what arrives.",
             set: |p, v| bool::read(v).map(|on| p.autotune = on),
+        },
+        Knob {
+            name: "right_size",
+            expects: "one of 6.12, 6.18",
+            about: "How far the receive window grows, by the version of Linux.",
+            set: |p, v| {
+                word(v, &[("6.12", RightSize::V612), ("6.18", RightSize::V618)]).map(|r| p.right_size = r)
+            },
         },
         Knob {
             name: "rmem_first",

@@ -2,7 +2,7 @@
 //! `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`).
 
 use super::ecn::{EcnReceiver, Prompt};
-use super::profile::{AckRule, Profile};
+use super::profile::{AckRule, Profile, RightSize};
 use super::rack::DUPLICATES;
 use super::ranges::Ranges;
 use super::reader::Reader;
@@ -72,6 +72,7 @@ pub struct Receiver {
     dsack_pending: bool,
     rule: AckRule,
     autotune: bool,
+    right_size: RightSize,
     /// True if `out_of_order` is not empty, or `room` still is what it was when its last hole was filled.
     has_holes: bool,
     /// Data that pushes is acknowledged at once, as the application reads all of it.
@@ -122,6 +123,7 @@ impl Receiver {
             largest: EXPECTED.min(p.mss),
             max: Bytes(max),
             autotune: p.autotune,
+            right_size: p.right_size,
             next: 1,
             out_of_order: Ranges::default(),
             has_holes: false,
@@ -350,7 +352,7 @@ impl Receiver {
         if !fresh {
             (self.dsack_pending, self.dsack) = (true, (from, to));
         }
-        if self.autotune {
+        if self.autotune && self.right_size == RightSize::V618 {
             self.grow_buffer(self.space);
         }
         // tcp_sack_new_ofo_skb: the block that was extended becomes the first.
@@ -562,12 +564,14 @@ impl Receiver {
         }
     }
 
-    /// Raises the limit of the window to twice the bytes delivered in an RTT, twice their growth, and what data beyond a
-    /// hole spans (`tcp_rcvbuf_grow`).
+    /// Raises the limit of the window after `copied` bytes were read in an RTT ([`RightSize`]).
     fn grow_buffer(&mut self, copied: u64) {
-        let twice = 2 * copied;
+        let beyond = || self.out_of_order.end().map_or(0, |end| end.saturating_sub(self.next));
+        let (twice, beyond) = match self.right_size {
+            RightSize::V612 => (2 * copied + 16 * u64::from(self.mss), 0),
+            RightSize::V618 => (2 * copied, beyond()),
+        };
         let growth = (2 * twice * (copied - self.space)).checked_div(self.space).unwrap_or(0);
-        let beyond = self.out_of_order.end().map_or(0, |end| end.saturating_sub(self.next));
         self.clamp = (twice + growth + beyond).clamp(self.clamp, self.max.0.max(self.clamp));
         self.space = copied;
         self.hold();

@@ -172,6 +172,23 @@ fn only_full_segments_and_whole_milliseconds_measure_the_rtt() {
     assert_eq!(r.rtt, Some(Span::millis(1)));
 }
 
+/// What 20 segments in an RTT after 10 allow.
+#[test]
+fn until_6_16_the_window_has_room_for_16_segments_more() {
+    for (right_size, segments) in [(RightSize::V618, 40 * 3), (RightSize::V612, (40 + 16) * 3)] {
+        let p = Profile {
+            rmem_first: Bytes(128 << 10),
+            rmem: Bytes(256 << 20),
+            right_size,
+            ..Profile::LINUX_6_18
+        };
+        let mut r = Receiver::new(&p);
+        takes(&mut r, 1, 1448);
+        r.grow_buffer(20 * 1448);
+        assert_eq!(r.clamp, segments * 1448);
+    }
+}
+
 /// The application reads what an acknowledgement is for after that has left: it does not yet tell of the room that this
 /// makes, so that the second segment of the next RTT is the first that is acknowledged alone.
 #[test]
