@@ -52,6 +52,8 @@ pub struct Receiver {
     /// The highest offset for which the application has space: the right edge of the window never exceeds it.
     limit: u64,
     window: u64,
+    /// The window to offer: `window`, at most `room`, rounded up to what the header can tell.
+    offer: u64,
     /// What data beyond a hole leaves of `clamp`: with `autotune` it takes its place in the buffer, and the window is no
     /// larger than the rest (`__tcp_select_window`).
     room: u64,
@@ -138,6 +140,7 @@ impl Receiver {
             acked: 1,
             window_edge: 1 + first,
             limit: u64::MAX,
+            offer: first,
             rounding: 0,
             quick,
             quick_initial: quick,
@@ -168,6 +171,7 @@ impl Receiver {
     pub(super) fn begin(&mut self, now: Instant, rtt: Option<Span>, scale: u8) {
         self.measured_from.0 = now;
         self.rounding = (1 << scale) - 1;
+        self.set_offer();
         self.handshake = rtt.unwrap_or(Span::MAX);
     }
 
@@ -324,6 +328,7 @@ impl Receiver {
         self.hold();
         if self.window() < 2 * unread {
             self.room = before;
+            self.set_offer();
         }
         true
     }
@@ -471,10 +476,19 @@ impl Receiver {
 
     #[inline]
     fn window(&self) -> u64 {
-        let window = self.window.min(self.room).max(self.window_edge.saturating_sub(self.next));
-        // Rounded up to what the header can tell, so that it is not scaled away.
-        let whole = (window + self.rounding) & !self.rounding;
-        whole.min(self.limit.saturating_sub(self.next))
+        let known = self.window_edge.saturating_sub(self.next);
+        let window = if known > self.offer { self.whole(known) } else { self.offer };
+        window.min(self.limit.saturating_sub(self.next))
+    }
+
+    /// A window rounded up, so that it is not scaled away.
+    fn whole(&self, window: u64) -> u64 {
+        (window + self.rounding) & !self.rounding
+    }
+
+    /// Says what to offer, after `window` or `room` changed.
+    fn set_offer(&mut self) {
+        self.offer = self.whole(self.window.min(self.room));
     }
 
     /// Sets the highest offset for which the application has space; it never decreases. Returns true if a
@@ -543,6 +557,7 @@ impl Receiver {
     fn grow_window(&mut self, len: u64) {
         if self.window + len < self.room {
             self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.room - len);
+            self.set_offer();
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }
@@ -580,6 +595,7 @@ impl Receiver {
     /// Says what data beyond a hole leaves of the buffer.
     fn hold(&mut self) {
         self.room = self.clamp - if self.autotune { self.out_of_order.covered().min(self.clamp) } else { 0 };
+        self.set_offer();
     }
 }
 
