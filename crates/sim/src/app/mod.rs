@@ -323,17 +323,27 @@ impl App {
         if let Some(exchange) = next {
             self.pending = Some(Pending { exchange, request_end: None, response_end: None });
         }
+        // The end of the next object, or of the response. One whose end is not known brings bytes that are not yet
+        // delivered, unless it is empty.
+        let end = self.objects.get(self.came.0).map(|o| self.came.1 + o.bytes);
+        let end = end.or(self.pending.and_then(|p| p.response_end)).unwrap_or(0);
+        let is_empty = self.pending.is_none_or(|p| p.exchange.response == 0);
         Action {
             acts_at: next.map(|e| e.at),
             complete: whole
                 && next.is_none()
                 && matches!(self.kind, Kind::Request { .. } | Kind::Objects { .. } | Kind::Bursts(_)),
+            due: if is_empty { 0 } else { end.max(delivered + 1) },
             ..Action::default()
         }
     }
 
     /// The server of an exchange, to which this many bytes are delivered.
     fn on_request(&mut self, delivered: u64) -> Action {
+        // A request that is not empty brings bytes that are not yet delivered.
+        let is_empty =
+            matches!(self.kind, Kind::Request { request: 0, .. } | Kind::Objects { request: 0, .. });
+        let due = if is_empty { 0 } else { delivered + 1 };
         match &mut self.pending {
             Some(Pending { exchange, request_end: Some(end), response_end: response @ None })
                 if delivered >= *end =>
@@ -346,9 +356,9 @@ impl App {
                     Kind::Bursts(bursts) => self.begun as usize == bursts.count(),
                     _ => false,
                 };
-                Action { write: exchange.response, close, ..Action::default() }
+                Action { write: exchange.response, close, due, ..Action::default() }
             }
-            _ => Action::default(),
+            _ => Action { due, ..Action::default() },
         }
     }
 

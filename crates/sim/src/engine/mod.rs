@@ -110,11 +110,11 @@ impl Engine {
         let mut flow = Flow::new(self.added, slot, spec, lines, seed, captures);
         self.added += 1;
         (flow.truth.capacity, flow.truth.capacity_rtt) = (Some(start), Span::MAX);
-        self.net.arm(slot, &mut flow, ClockId::APPLICATION, start);
         match self.flows.get_mut(slot.index()) {
             Some(old) => *old = flow,
             None => self.flows.push(flow),
         }
+        self.net.arm(slot, &mut self.flows[slot.index()], ClockId::APPLICATION, start);
         Some(slot)
     }
 
@@ -323,10 +323,11 @@ impl Engine {
         }
     }
 
-    /// Processes the arrival of a packet whose segment is stored, at an end.
+    /// Processes the arrival of a packet with [`Packet::has_segment`] at an end.
     #[inline(never)]
     fn on_stored_arrival(&mut self, end: End, at: Instant, line: LineId, packet: &Packet) {
-        let segment = self.net.lines[line.index()].take_segment();
+        let segment =
+            if packet.is_bare() { packet.unpack_bare() } else { self.net.lines[line.index()].take_segment() };
         let flow = packet.to.flow();
         let resent = self.flow(flow).ends[end].syn_losses();
         self.on_arrival(end, at, packet, Some(&segment));
@@ -445,14 +446,14 @@ impl Engine {
 
     fn take_sender_events(&mut self, flow: FlowId, end: End) {
         let tx = &mut self.flows[flow.index()].ends[end].tx;
-        let events = std::mem::take(&mut tx.events);
+        let mut events = std::mem::take(&mut tx.events);
         let rtt = tx.last_rtt();
-        for (at, event) in &events {
+        for (at, event) in events.drain(..) {
             let t = &mut self.flows[flow.index()].truth;
             let (what, why) = match event {
                 Event::Exited(e) => {
                     if !t.restarted {
-                        t.exit = Some(*e);
+                        t.exit = Some(e);
                         t.exit_rtt = rtt;
                         t.exit_queue_delay = t.peak_queue_delay;
                         self.recheck_capacity(flow, e.detected_at);
@@ -471,25 +472,25 @@ impl Engine {
                     ("restart", None)
                 }
                 Event::Mark => {
-                    t.first_mark = t.first_mark.or(Some(*at));
+                    t.first_mark = t.first_mark.or(Some(at));
                     ("mark", None)
                 }
                 Event::Loss => {
-                    t.learn_of_loss(*at);
+                    t.learn_of_loss(at);
                     ("loss", None)
                 }
                 Event::Timeout => {
-                    t.learn_of_loss(*at);
+                    t.learn_of_loss(at);
                     ("timeout", None)
                 }
                 Event::Recovered { undone } => {
-                    t.end_episode(*undone);
-                    (if *undone { "undone" } else { "recovered" }, None)
+                    t.end_episode(undone);
+                    (if undone { "undone" } else { "recovered" }, None)
                 }
                 Event::Probe => ("probe", None),
                 Event::Stall => ("stall", None),
             };
-            self.record_event(flow, what, *at, || why.map(str::to_string));
+            self.record_event(flow, what, at, || why.map(str::to_string));
         }
     }
 

@@ -69,7 +69,7 @@ impl Wire for PacketSink<'_> {
             packet.set_push(pushes && left == 0);
             match direction.pass_simple(now, &info) {
                 Ok(at) => {
-                    if packet.has_segment() {
+                    if packet.has_segment() && !packet.set_bare(s) {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
                             flags: packet.flags(),
@@ -271,10 +271,13 @@ impl Net {
 
     /// When the first event of either end is due; [`Instant::NEVER`] if there is none.
     pub(super) fn first(&self) -> Instant {
-        let clocks = [End::Server, End::Client].into_iter().map(|end| self.first_clock(end));
-        let heads = self.heads.iter().flat_map(PerEnd::iter).copied();
-        let queues = self.waiting.pending.iter().copied();
-        clocks.chain(heads).chain(queues).min().unwrap_or(Instant::NEVER)
+        // A loop for each end: a chain of iterators is not unrolled.
+        let of = |end| {
+            self.heads
+                .iter()
+                .fold(self.first_clock(end).min(self.waiting.pending[end]), |at, h| at.min(h[end]))
+        };
+        of(End::Server).min(of(End::Client))
     }
 
     /// The least time that any packet takes from `end` to its peer.
@@ -389,7 +392,7 @@ impl Net {
     pub(super) fn schedule_line(&mut self, line: LineId, at: Instant) {
         match self.heads.get_mut(line.pair()) {
             Some(heads) => heads[line.sender()] = at,
-            None if at == Instant::NEVER => {}
+            None if at == Instant::NEVER => self.lines[line.index()].line.rewind(),
             None => {
                 let key = key(self.seed, at, Source::line(line));
                 self.clocks[line.sender().other()].push(Reverse(key));

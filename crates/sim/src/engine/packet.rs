@@ -39,6 +39,8 @@ pub(super) struct Packet {
 const SEGMENT: u64 = 1 << 48;
 /// Set if a packet is the first of a [`Run`].
 const RUN: u64 = 1 << 49;
+/// Set beside [`SEGMENT`] if the packet lacks only the timestamp that others have: its segment is not stored.
+const BARE: u64 = 1 << 50;
 
 impl Packet {
     #[allow(
@@ -94,6 +96,27 @@ impl Packet {
         self.rest & SEGMENT != 0
     }
 
+    /// Says of a packet with [`Packet::has_segment`] that its segment is not stored, if these fields express that of
+    /// `s`: a stack without timestamps sends many of them. Returns whether they do.
+    #[inline]
+    pub(super) fn set_bare(&mut self, s: &Segment) -> bool {
+        let bare = s.timestamp.is_none()
+            && s.sacks == 0
+            && !s.has(SYN)
+            && s.rate_response == 0
+            && s.rate_request == 0
+            && !s.has_ecn_option()
+            && u16::try_from(s.len).is_ok();
+        self.rest |= if bare { BARE } else { 0 };
+        bare
+    }
+
+    /// True if the segment of a packet with [`Packet::has_segment`] is not stored.
+    #[inline]
+    pub(super) fn is_bare(&self) -> bool {
+        self.rest & BARE != 0
+    }
+
     /// True if others follow it in its [`Run`].
     #[inline]
     pub(super) fn has_followers(&self) -> bool {
@@ -122,8 +145,14 @@ impl Packet {
     /// The segment of a packet without [`Packet::has_segment`].
     #[cold]
     pub(super) fn unpack(&self) -> Segment {
-        let Numbers { seq, ack, len, window, flags, timestamp } = self.numbers();
-        Segment { seq, ack, len, window, flags, timestamp, ecn: self.ecn(), ..Segment::default() }
+        Segment { timestamp: self.numbers().timestamp, ..self.unpack_bare() }
+    }
+
+    /// The segment of a packet that [is bare](Packet::is_bare).
+    #[inline]
+    pub(super) fn unpack_bare(&self) -> Segment {
+        let Numbers { seq, ack, len, window, flags, .. } = self.numbers();
+        Segment { seq, ack, len, window, flags, ecn: self.ecn(), ..Segment::default() }
     }
 }
 
@@ -147,7 +176,7 @@ impl LineQueue {
         self.segments.push_back(*s);
     }
 
-    /// Takes the first stored segment.
+    /// Takes the first stored segment: that of a packet with [`Packet::has_segment`] that is not bare.
     #[inline(never)]
     pub(super) fn take_segment(&mut self) -> Segment {
         self.segments.pop_front().unwrap_or_default()

@@ -43,6 +43,12 @@ impl<T: Copy + Default> ArrivalQueue<T> {
         });
     }
 
+    /// Lets the queue, if it is empty, use the memory again that it used last.
+    #[inline]
+    pub fn rewind(&mut self) {
+        self.queue.rewind();
+    }
+
     /// Returns the time from which [`ArrivalQueue::pop`] returns an item.
     pub fn next(&self) -> Option<Instant> {
         self.queue.front().map(|(at, _)| *at)
