@@ -89,6 +89,8 @@ pub struct Receiver {
     /// The offset that ends the current RTT measurement of the receiver, and when it began.
     rtt_round: (u64, Instant),
     measured_from: (Instant, u64),
+    /// When the next RTT since then is over; [`Instant::NEVER`] while none is known.
+    measured_until: Instant,
     /// The offset of the peer's FIN; [`u64::MAX`] before it has arrived.
     fin_at: u64,
     /// What arrived marked, and what ACKs say of it.
@@ -155,9 +157,10 @@ impl Receiver {
             clamp,
             space: 10 * u64::from(p.mss),
             measured_from: (Instant::ZERO, 1),
+            measured_until: Instant::NEVER,
             rtt: None,
             last_echo: 0,
-            rtt_round: (0, Instant::ZERO),
+            rtt_round: (if p.autotune { 0 } else { u64::MAX }, Instant::ZERO),
         }
     }
 
@@ -288,7 +291,9 @@ impl Receiver {
         self.grow_window(to - from);
         let decision = if fin { AckDecision::Now } else { self.ack_decision_in_order(now, push) };
         // The application reads after that (`tcp_data_ready`).
-        self.right_size(now);
+        if now >= self.measured_until {
+            self.right_size(now);
+        }
         decision
     }
 
@@ -324,7 +329,9 @@ impl Receiver {
         // The acknowledgement leaves before the application has read what waited behind the hole. Another follows at
         // once if that doubles the window (`tcp_cleanup_rbuf`): then this one says so.
         let (unread, before) = (self.window(), self.room);
-        self.right_size(now);
+        if now >= self.measured_until {
+            self.right_size(now);
+        }
         self.hold();
         if self.window() < 2 * unread {
             self.room = before;
@@ -455,6 +462,17 @@ impl Receiver {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub(super) fn advertise_at_once(&mut self) -> u64 {
+        let end = self.next + self.offer;
+        if self.window_edge <= end && end <= self.limit {
+            self.window_edge = end;
+            return self.offer;
+        }
+        self.advertise_up_to_a_limit()
+    }
+
+    /// [`Self::advertise_at_once`] where more was offered before, or the application has space for less.
+    #[inline(never)]
+    fn advertise_up_to_a_limit(&mut self) -> u64 {
         let window = self.window();
         self.window_edge = self.window_edge.max(self.next + window);
         window
@@ -507,14 +525,19 @@ impl Receiver {
 
     /// Measures an RTT as the time in which one window of data arrives (`tcp_rcv_rtt_measure`).
     fn measure_round(&mut self, now: Instant) {
-        if self.next < self.rtt_round.0 || !self.autotune {
+        if self.next < self.rtt_round.0 {
             return;
         }
         if self.rtt_round.0 > 0 {
             let took = now.since(self.rtt_round.1);
-            self.rtt = Some(self.rtt.map_or(took, |r| r.min(took)));
+            self.set_rtt(self.rtt.map_or(took, |r| r.min(took)));
         }
         self.rtt_round = (self.next + self.window, now);
+    }
+
+    fn set_rtt(&mut self, rtt: Span) {
+        self.rtt = Some(rtt);
+        self.measured_until = self.measured_from.0 + rtt;
     }
 
     /// Takes an RTT sample from the timestamp that a segment of `len` bytes echoes (`tcp_rcv_rtt_measure_ts`). A shorter one
@@ -530,7 +553,7 @@ impl Receiver {
             return;
         }
         let rtt = Span::millis(u64::from(ms));
-        self.rtt = Some(self.rtt.map_or(rtt, |r| (r - r / 8 + rtt / 8).min(rtt)));
+        self.set_rtt(self.rtt.map_or(rtt, |r| (r - r / 8 + rtt / 8).min(rtt)));
     }
 
     /// A segment of `len` bytes (several merged into one included) is larger than those before: it tells how much of
@@ -564,16 +587,14 @@ impl Receiver {
         }
     }
 
-    /// Dynamic right-sizing (`tcp_rcv_space_adjust`): once in an RTT it looks at the bytes delivered in it.
+    /// Dynamic right-sizing (`tcp_rcv_space_adjust`): once in an RTT it looks at the bytes delivered in it. Without
+    /// `autotune` no RTT is measured.
+    #[cold]
     fn right_size(&mut self, now: Instant) {
-        // Without `autotune` no RTT is measured.
-        let Some(rtt) = self.rtt else { return };
-        if now.since(self.measured_from.0) < rtt {
-            return;
-        }
         let taken = self.reader.as_ref().map_or(self.next, |r| r.read());
         let copied = taken - self.measured_from.1;
         self.measured_from = (now, taken);
+        self.measured_until = now + self.rtt.unwrap_or(Span::MAX);
         if copied > self.space {
             self.grow_buffer(copied);
         }
