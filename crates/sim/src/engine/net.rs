@@ -271,13 +271,10 @@ impl Net {
 
     /// When the first event of either end is due; [`Instant::NEVER`] if there is none.
     pub(super) fn first(&self) -> Instant {
-        // A loop for each end: a chain of iterators is not unrolled.
-        let of = |end| {
-            self.heads
-                .iter()
-                .fold(self.first_clock(end).min(self.waiting.pending[end]), |at, h| at.min(h[end]))
-        };
-        of(End::Server).min(of(End::Client))
+        // A loop: a chain of iterators is not unrolled.
+        let of = |at: Instant, ends: &PerEnd<Instant>| at.min(ends[End::Server]).min(ends[End::Client]);
+        let clocks = self.first_clock(End::Server).min(self.first_clock(End::Client));
+        self.heads.iter().fold(of(clocks, &self.waiting.pending), of)
     }
 
     /// The least time that any packet takes from `end` to its peer.
