@@ -35,8 +35,15 @@ const PORT: u16 = 5001;
 const SILENCE: Span = Span::millis(100);
 
 const MS: Span = Span::millis(1);
+const US: u64 = 1000;
 /// After what is due has woken this process, the clock has been read for less than this.
-const READ: Span = Span::micros(2);
+const READ: Span = Span::micros(3);
+
+/// The kernel learns of what is due from then on, at the next whole number of 256 ns: as many microseconds later each time. It
+/// counts whole ones, so that what comes every 2 ms would else be 2.001 ms apart at times.
+fn told_at(due: Instant) -> Instant {
+    Instant(due.0 / US * US) + READ
+}
 
 /// Lets a timer fire at `at`, by the clock of the guest.
 fn set_timer(timer: &TimerFd, at: Instant) -> Result<(), GuestError> {
@@ -199,8 +206,8 @@ impl Run {
         self.ready = [is_ready(&fds[1]), is_ready(&fds[2])];
         let mut now = Instant(clock().since(self.start).0);
         // The clock advances as it is read. What is due is due at its time for the path, or each round trip would be longer by
-        // that, and as much later for the kernel each time, or what comes every 2 ms would be 2.001 ms apart at times.
-        while now >= due && now.since(due) < READ {
+        // that.
+        while now >= due && now < told_at(due) {
             now = Instant(clock().since(self.start).0);
         }
         self.now = if now >= due && now.since(due) <= LATE { due } else { now };
@@ -282,5 +289,22 @@ impl Run {
         r.packets = packets.into_iter().flatten().flatten().collect();
         r.packets.sort_by_key(|p| p.at);
         r.drops.sort_unstable();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clock of the guest stands at multiples of 256 ns from a moment that need not be the beginning of the run.
+    #[test]
+    fn the_kernel_measures_the_microseconds_of_the_path() {
+        for phase in 0..256 {
+            let told = |due: u64| (told_at(Instant(due)).0 - phase).div_ceil(256) * 256 + phase;
+            for slot in 0..1000 {
+                let due = 12_823_803 + slot * 2_000_000;
+                assert_eq!(told(due) / US - due / US, 3, "{due} from {phase}");
+            }
+        }
     }
 }
