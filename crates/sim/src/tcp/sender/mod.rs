@@ -1,6 +1,7 @@
 //! The sending half of a connection: its state, and its interface to application, handshake and controller.
 
 mod ack;
+mod buffers;
 mod duplicate;
 mod frto;
 mod limits;
@@ -17,6 +18,7 @@ use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use crate::path::Interface;
+use buffers::Buffers;
 use frto::Frto;
 pub use limits::{LimitedBy, Limits};
 use slowstart::control::{Change, Controller, Exited};
@@ -247,6 +249,7 @@ pub struct Sender<C> {
     limits: Limits,
     /// The result of the handshake, until the first data is sent.
     handshake: Option<Box<Handshake>>,
+    buffers: Buffers,
     /// The state of the host's interface, if that is the bottleneck.
     pub interface: Option<Interface>,
     profile: Profile,
@@ -310,6 +313,7 @@ impl<C: Controller + Clone> Sender<C> {
             app_limited_until: 0,
             ready: false,
             handshake: None,
+            buffers: Buffers::default(),
             ecn: EcnSender::default(),
             interface: None,
             stalled: 0,

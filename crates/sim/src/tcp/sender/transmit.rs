@@ -9,9 +9,6 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
-/// Maximum size of the buffers into which what the application writes is cut, bytes (`sk_gso_max_size` less
-/// the space for headers).
-const WRITTEN: u64 = 65_215;
 /// How long after the last transmission a burst that is not full may be held back.
 const DEFERRED: Span = Span::millis(1);
 
@@ -157,6 +154,10 @@ impl<C: Controller + Clone> Sender<C> {
         let sends = self.counters.packets > sent_before;
         if sends {
             self.last_sent = now;
+            if self.buffers.writes(self.next) {
+                let (mss, window) = (u64::from(self.profile.mss), self.peer_window());
+                self.buffers.write(self.next, self.end, mss, window);
+            }
         }
         let probes = !rearms && self.timer == Timer::Probe;
         if rearms || (sends && matches!(self.timer, Timer::Off | Timer::ZeroWindow | Timer::Probe)) {
@@ -183,19 +184,18 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// True if a burst of less than its full size is to wait for the next ACK, which may let it grow
     /// (`tcp_tso_should_defer`). Only if something was sent within the last millisecond.
-    fn defers_burst(&self, now: Instant, room: u64, window: u64) -> bool {
+    fn defers_burst(&mut self, now: Instant, room: u64, window: u64) -> bool {
         let mss = u64::from(self.profile.mss);
         let limit = (room * mss).min(self.send_limit().saturating_sub(self.next));
-        // Writes are cut into buffers of at most 64 kB; the end of one is sent if all of it can be.
-        let part = WRITTEN / mss * mss;
-        let end = self.end.min((self.next - 1) / part * part + part + 1);
-        let left = end.saturating_sub(self.next);
-        let ends = end < self.end || (self.closed && self.end == end);
+        let (end, grows) = self.buffers.at(self.next);
+        let left = end.min(self.end).saturating_sub(self.next);
+        // The last buffer gets no more than the FIN.
+        let ends = if grows { self.closed && limit > left } else { limit >= left };
         let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
         self.profile.tso_defer
             && matches!(self.phase, Phase::Open | Phase::Disorder | Phase::Cwr)
             && left > mss
-            && !(ends && limit >= left)
+            && !ends
             && limit < (window * mss).min(self.peer_window()) / 3
             && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
     }
