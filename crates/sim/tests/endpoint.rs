@@ -187,6 +187,23 @@ fn the_initial_window_leaves_at_once_and_acks_clock_the_rest() {
     assert_eq!(s.cwnd(), 20);
 }
 
+/// What is left of the window after full bursts waits for an ACK that is due within a millisecond, and for no
+/// later one (`tcp_tso_should_defer`).
+#[test]
+fn a_burst_that_is_not_full_waits_for_an_ack_that_is_near() {
+    let sent = |after: Span| {
+        let mut s = Script::established(&Profile { tso_defer: true, ..LINUX }, Span::millis(8));
+        s.write(1000);
+        s.wait(Span::millis(8));
+        s.ack(10, &[]);
+        assert_eq!(s.data().len(), 30);
+        s.wait(after);
+        s.ack(15, &[]);
+        s.data().len()
+    };
+    assert_eq!((sent(Span::millis(8)), sent(Span::micros(7200)), sent(Span::micros(5600))), (6, 6, 10));
+}
+
 #[test]
 fn the_last_segment_has_the_remaining_bytes() {
     let mut s = established();

@@ -9,7 +9,8 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, SendOrder, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
-/// How long after the last transmission a burst that is not full may be held back.
+/// A burst that is not full may be held back for so long after the last transmission, and if the next ACK is
+/// due within it.
 const DEFERRED: Span = Span::millis(1);
 
 impl<C: Controller + Clone> Sender<C> {
@@ -106,7 +107,7 @@ impl<C: Controller + Clone> Sender<C> {
                 break Stop::Pacer;
             }
             let room = window - inflight;
-            let just = || self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
+            let just = || self.counters.packets > sent_before || now.since(self.last_sent) <= DEFERRED;
             if again.is_none()
                 && !self.pacer.fills(room, self.profile.mss)
                 && just()
@@ -183,7 +184,8 @@ impl<C: Controller + Clone> Sender<C> {
     }
 
     /// True if a burst of less than its full size is to wait for the next ACK, which may let it grow
-    /// (`tcp_tso_should_defer`). Only if something was sent within the last millisecond.
+    /// (`tcp_tso_should_defer`). Only if something was sent within the last millisecond, and that ACK is due
+    /// within one.
     fn defers_burst(&mut self, now: Instant, room: u64, window: u64) -> bool {
         let mss = u64::from(self.profile.mss);
         let limit = (room * mss).min(self.send_limit().saturating_sub(self.next));
@@ -191,13 +193,19 @@ impl<C: Controller + Clone> Sender<C> {
         let left = end.min(self.end).saturating_sub(self.next);
         // The last buffer gets no more than the FIN.
         let ends = if grows { self.closed && limit > left } else { limit >= left };
-        let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
         self.profile.tso_defer
             && matches!(self.phase, Phase::Open | Phase::Disorder | Phase::Cwr)
             && left > mss
             && !ends
             && limit < (window * mss).min(self.peer_window()) / 3
-            && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
+            && self.ack_is_near(now)
+    }
+
+    /// True if the first segment in flight should be acknowledged within a millisecond, or half an RTT.
+    fn ack_is_near(&self, now: Instant) -> bool {
+        let srtt = self.rtt.srtt().unwrap_or(Span::ZERO);
+        let first = self.board.first().and_then(|n| self.board.get(n));
+        first.is_some_and(|first| now + (srtt / 2).min(DEFERRED) >= first.at + srtt)
     }
 
     /// How much of a burst may go into the queue of the host's interface.
