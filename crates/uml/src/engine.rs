@@ -34,7 +34,7 @@ pub struct Linux {
     /// How long after data can be read the receiver reads it.
     read: Span,
     rmem_first: u64,
-    /// `tcp_rmem[2]`, in bytes; `None`: as large as the path may need.
+    /// `tcp_rmem[2]`, in bytes; `None`: that of the simulator, which decides the scale of the window.
     rmem: Option<u64>,
     /// True if the kernel's random numbers are the same in every run.
     repeats: bool,

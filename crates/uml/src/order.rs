@@ -47,7 +47,7 @@ pub(crate) struct Transfer {
     pub read: u64,
     /// `tcp_rmem[1]`, in bytes.
     pub rmem_first: u64,
-    /// `tcp_rmem[2]`, in bytes; `None`: as large as the path may need.
+    /// `tcp_rmem[2]`, in bytes; `None`: that of the simulator, which decides the scale of the window.
     pub rmem: Option<u64>,
     /// True if the headers of all packets are kept.
     pub capture: bool,

@@ -22,6 +22,7 @@ use nix::time::{ClockId, clock_gettime};
 use slowstart::units::{Instant, Span};
 use slowstart_sim::app::Kind;
 use slowstart_sim::path::{PathFacts, PathSpec};
+use slowstart_sim::tcp::profile::Profile;
 use slowstart_study::scenario::application;
 use slowstart_study::simulator::LEAST_WAIT;
 use std::ffi::OsString;
@@ -70,7 +71,7 @@ fn stream() -> Result<OwnedFd, GuestError> {
 fn configure(t: &Transfer, facts: &PathFacts) -> Result<(), GuestError> {
     let buffer = facts.buffer.map_or(facts.bdp.0 * 4, |b| b.0);
     let most = facts.bdp.0.saturating_add(buffer).saturating_mul(8).clamp(32 << 20, 1 << 30);
-    let received = t.rmem.unwrap_or(most);
+    let received = t.rmem.unwrap_or(Profile::LINUX_6_18.rmem.0);
     set("tcp_rmem", &format!("4096 {} {received}", t.rmem_first.min(received)))?;
     set("tcp_wmem", &format!("4096 {most} {most}"))?;
     set("tcp_no_metrics_save", "1")?;
