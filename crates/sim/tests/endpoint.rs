@@ -233,27 +233,32 @@ fn the_peers_window_is_never_exceeded() {
     let syn =
         Segment { seq: PEER_ISN, flags: SYN, mss: 1448, scale: Some(0), sack_ok: true, ..Segment::default() };
     s.receive(&syn);
-    // Five and a half segments.
+    // Five and a half segments: the half follows one that is full (`tcp_mss_split_point`).
     s.window = 5 * 1448 + 724;
     s.wait(RTT);
     s.receive(&s.bare(1));
     s.zero = s.now;
     s.take();
     s.write(20);
-    assert_eq!(s.data(), [0, 1, 2, 3, 4]);
+    let sizes = |s: &mut Script| s.take().iter().map(|l| l.segment.len).collect::<Vec<_>>();
+    assert_eq!(sizes(&mut s), [1448, 1448, 1448, 1448, 1448, 724]);
     s.wait(RTT);
     s.ack(2, &[]);
-    assert_eq!(s.data(), [5, 6]);
-    // The window closes: no more than the five in flight is allowed.
+    assert_eq!(sizes(&mut s), [1448, 1448]);
+    // Less than a segment waits.
+    s.window = 6 * 1448;
+    s.ack(2, &[]);
+    assert_eq!(sizes(&mut s), [] as [u32; 0]);
+    // The window closes: no more than what is in flight is allowed.
     s.window = 5 * 1448;
     s.ack(2, &[]);
-    assert_eq!(s.data(), [] as [u64; 0]);
+    assert_eq!(sizes(&mut s), [] as [u32; 0]);
     s.window = 2 * 1448;
     s.ack(5, &[]);
-    assert_eq!(s.data(), [] as [u64; 0]);
-    s.window = 3 * 1448;
+    assert_eq!(sizes(&mut s), [] as [u32; 0]);
+    s.window = 3 * 1448 + 724;
     s.ack(5, &[]);
-    assert_eq!(s.data(), [7]);
+    assert_eq!(sizes(&mut s), [1448]);
 }
 
 /// RFC 9293 §3.8.6.1, `tcp_send_probe0`: a closed window is probed after a timeout, which doubles each time,

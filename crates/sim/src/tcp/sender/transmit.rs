@@ -308,15 +308,19 @@ impl<C: Controller + Clone> Sender<C> {
         for i in 0..burst {
             let left = self.end - self.next.min(self.end);
             let room = self.send_limit().saturating_sub(self.next);
-            let len = mss.min(left);
+            let mut len = mss.min(left);
             let fin = left == 0 && self.closed && self.end == self.next;
             // A segment that the window would cut waits (sender-side silly window avoidance, RFC 1122
-            // §4.2.3.4).
-            if (len == 0 && !fin) || len > room {
+            // §4.2.3.4), but follows one that is full (tcp_mss_split_point).
+            let cut = len > room;
+            if cut {
+                len = if i > 0 && self.next + room == self.window_end { room } else { 0 };
+            }
+            if len == 0 && !fin {
                 break;
             }
             // A FIN releases a segment that is held back.
-            if len < mss && !fin && !self.closed {
+            if len < mss && !fin && (cut || !self.closed) {
                 let small = self.hold.nagle && self.small > self.board.una();
                 if self.hold.cork || small {
                     break;
