@@ -30,7 +30,7 @@ pub(super) struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Self {
-        Self { end: 1, size: 1, last: (1, 1), written: 1, writes_at: 1, window: 0 }
+        Self { end: 1, size: LARGEST, last: (1, LARGEST), written: 1, writes_at: 1, window: 0 }
     }
 }
 
@@ -71,6 +71,21 @@ impl Buffers {
         (self.end, self.end >= self.written)
     }
 
+    /// True if a burst of this many bytes may lie in more than two buffers.
+    #[inline]
+    pub(super) fn may_cut(&self, burst: u64) -> bool {
+        burst > self.size
+    }
+
+    /// The most segments of a burst: those of the first buffer and of the next, of which it takes what it needs
+    /// (`tcp_grow_skb`).
+    #[cold]
+    pub(super) fn most(&mut self, next: u64, mss: u32) -> u32 {
+        let (end, _) = self.at(next);
+        let after = if end >= self.last.0 { self.last.1 } else { self.size };
+        u32::try_from((end + after - next).div_ceil(u64::from(mss))).unwrap_or(u32::MAX)
+    }
+
     fn last_begins(&self) -> u64 {
         let (from, size) = self.last;
         from + (self.written - from).saturating_sub(1) / size * size
@@ -101,6 +116,9 @@ mod tests {
         assert!(!b.writes(1 + 373 * MSS) && b.writes(1 + 374 * MSS));
         assert_eq!(end(&mut b, 380), (384, false));
         b.write(1 + 380 * MSS, 10_000_000, MSS, 400_000);
+        // A burst takes what is left of the buffer, and the next.
+        assert!(b.may_cut(33 * MSS) && !b.may_cut(22 * MSS));
+        assert_eq!((b.most(1 + 663 * MSS, MSS as u32), b.most(1 + 692 * MSS, MSS as u32)), (29, 67));
         // Those of before keep their size, but the last is filled.
         assert_eq!(end(&mut b, 713), (714, false));
         assert_eq!(end(&mut b, 714), (759, false));

@@ -117,6 +117,9 @@ impl<C: Controller + Clone> Sender<C> {
                 break Stop::Window;
             }
             let mut burst = self.pacer.burst(room, self.profile.mss);
+            if self.buffers.may_cut(u64::from(burst) * u64::from(self.profile.mss)) && again.is_none() {
+                burst = burst.min(self.buffers.most(self.next, self.profile.mss));
+            }
             if self.interface.is_some() {
                 burst = self.burst_into_interface(now, burst, again.is_some());
                 if burst == 0 {
