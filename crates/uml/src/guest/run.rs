@@ -112,10 +112,11 @@ pub(super) fn transfer(t: &Transfer) -> Result<Recording, GuestError> {
     let mut r = Recording::default();
     let timer = TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)
         .map_err(GuestError::io("make a timer"))?;
-    // At a whole millisecond, as the simulator does: timestamps are in milliseconds.
-    let start = Instant((clock().0 / MS.0 + 1) * MS.0);
+    // At a whole millisecond for the kernel, as in the simulator: timestamps are in milliseconds.
+    let start = Instant((clock().0 / MS.0 + 1) * MS.0 - READ.0);
     set_timer(&timer, start)?;
     let _ = ppoll(&mut [PollFd::new(timer.as_fd(), PollFlags::POLLIN)], None, None);
+    while clock() < start + READ {}
     match connect(client.socket.as_raw_fd(), &address) {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(e) => return Err(GuestError::io("connect")(e)),
