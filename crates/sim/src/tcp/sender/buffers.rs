@@ -71,15 +71,14 @@ impl Buffers {
         (self.end, self.end >= self.written)
     }
 
-    /// True if a burst of this many bytes may lie in more than two buffers.
+    /// A burst of so many bytes lies in two buffers at most.
     #[inline]
-    pub(super) fn may_cut(&self, burst: u64) -> bool {
-        burst > self.size
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     /// The most segments of a burst: those of the first buffer and of the next, of which it takes what it needs
     /// (`tcp_grow_skb`).
-    #[cold]
     pub(super) fn most(&mut self, next: u64, mss: u32) -> u32 {
         let (end, _) = self.at(next);
         let after = if end >= self.last.0 { self.last.1 } else { self.size };
@@ -117,7 +116,7 @@ mod tests {
         assert_eq!(end(&mut b, 380), (384, false));
         b.write(1 + 380 * MSS, 10_000_000, MSS, 400_000);
         // A burst takes what is left of the buffer, and the next.
-        assert!(b.may_cut(33 * MSS) && !b.may_cut(22 * MSS));
+        assert_eq!(b.size(), 22 * MSS);
         assert_eq!((b.most(1 + 663 * MSS, MSS as u32), b.most(1 + 692 * MSS, MSS as u32)), (29, 67));
         // Those of before keep their size, but the last is filled.
         assert_eq!(end(&mut b, 713), (714, false));

@@ -117,9 +117,6 @@ impl<C: Controller + Clone> Sender<C> {
                 break Stop::Window;
             }
             let mut burst = self.pacer.burst(room, self.profile.mss);
-            if self.buffers.may_cut(u64::from(burst) * u64::from(self.profile.mss)) && again.is_none() {
-                burst = burst.min(self.buffers.most(self.next, self.profile.mss));
-            }
             if self.interface.is_some() {
                 burst = self.burst_into_interface(now, burst, again.is_some());
                 if burst == 0 {
@@ -292,18 +289,20 @@ impl<C: Controller + Clone> Sender<C> {
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
         let room = self.send_limit().saturating_sub(self.next);
-        if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.needs_on_sent() {
+        let whole = room.min(self.end.saturating_sub(self.next)).min(self.buffers.size());
+        if all <= whole && !self.control.needs_on_sent() {
             self.send_train(now, burst, out);
             return all;
         }
         self.send_each(now, burst, out)
     }
 
-    /// Sends segments one by one: at the end of the data or of the window, or if the controller observes
-    /// each.
+    /// Sends segments one by one: at the end of the data or of the window, if they may lie in more than two
+    /// buffers, or if the controller observes each.
     #[inline(never)]
     fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let mss = u64::from(self.profile.mss);
+        let burst = burst.min(self.buffers.most(self.next, self.profile.mss));
         let cwnd = self.cwnd_bytes;
         // Built once per burst, and only if the controller needs it.
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
