@@ -224,7 +224,8 @@ mod live {
     }
 
     /// What the link does not see comes from the server's log: here twelve packets of 1250 bytes, of which
-    /// two are acknowledged before the last two are sent, on a path whose BDP is 312,500 bytes.
+    /// two are acknowledged before the last two are sent, on a path whose BDP is 312,500 bytes. It has no window, and
+    /// so the losses of the startup are not observed.
     #[test]
     fn the_most_in_flight_comes_from_the_log() {
         let Some(_one) = able() else { return };
@@ -246,7 +247,7 @@ mod live {
         std::fs::write(dir.join("log"), log).expect("writable");
         let suite = "name = 'one-1'\nruns = 1\n[[scenario]]\nname = 'one'\nsection = '6.1'\nquestion = 'q'\nsource = 's'\n\
                      not_tested = 'n'\nstudy = { path = 'rate=50Mbit rtt=50ms queue=1bdp', size = '100kB' }\n\
-                     criteria = ['peak_inflight_bdp <= 0.04']\n";
+                     criteria = ['peak_inflight_bdp <= 0.04', 'startup_lost_packets <= 100']\n";
         std::fs::write(dir.join("suite.toml"), suite).expect("writable");
         let (dir, file) = (dir.to_str().expect("UTF-8"), dir.join("suite.toml"));
         // The server's log of a run is written during the run.
@@ -254,7 +255,8 @@ mod live {
         let own = ["--file", file.to_str().expect("UTF-8")];
         let stack = ["--serve", &serve, "--fetch", FETCH, "--runs", "1"];
         let (r, printed) = report("qlog", &[&stack[..], &own[..], &["--qlog", dir]].concat());
-        let entry = &r["entries"][0];
+        let (entry, lost) = (&r["entries"][0], &r["entries"][1]);
+        assert_eq!(lost["values"][0], serde_json::Value::Null, "{lost}");
         // Of a run that was late nothing is read.
         if printed.contains(LATE) {
             assert_eq!(entry["values"][0], serde_json::Value::Null, "{entry}");
@@ -262,6 +264,10 @@ mod live {
         } else {
             let peak = entry["values"][0].as_f64().expect("observed");
             assert!((peak - 12_500.0 / 312_500.0).abs() < 1e-9, "{entry}");
+            assert_eq!(lost["verdict"], "not-observed", "{lost}");
+            let note =
+                "one, 1 of 1 runs: its qlog shows no end of slow start: whether it ended is not observed.";
+            assert!(printed.contains(note), "{printed}");
         }
         // One run decides nothing.
         assert_eq!(entry["verdict"], "undecided");
