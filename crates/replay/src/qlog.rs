@@ -38,6 +38,8 @@ struct Endpoint {
     counts_losses: bool,
     packets: u64,
     exit: Option<Result<ExitEstimate, NoExit>>,
+    /// The last state that says whether it is in slow start.
+    slow: Option<Slow>,
     cwnd: Option<Bytes>,
     samples: Vec<Sample>,
 }
@@ -123,9 +125,12 @@ impl Endpoint {
         }
     }
 
-    fn state(&mut self, old: Slow, new: Slow, spurious: bool) {
+    fn state(&mut self, old: Option<Slow>, new: Option<Slow>, spurious: bool) {
+        let Some(new) = new else { return };
+        let old = old.or(self.slow);
+        self.slow = Some(new);
         let left = self.exit.is_some_and(|t| t.is_ok());
-        if (old, new, left) == (Slow::Yes, Slow::No, false) {
+        if (old, new, left) == (Some(Slow::Yes), Slow::No, false) {
             let cwnd = self.cwnd.unwrap_or_default();
             self.exit = Some(Ok(ExitEstimate { at: self.f.now, cwnd, evidence: Evidence::Recorded }));
         } else if new == Slow::Yes && (!left || spurious) {
@@ -211,6 +216,7 @@ fn analyse(
         counts_losses: trace.events.iter().any(|e| matches!(e.what, What::Lost { .. })),
         packets: 0,
         exit: None,
+        slow: None,
         cwnd: None,
         samples: Vec::new(),
     };

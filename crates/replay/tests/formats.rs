@@ -1,9 +1,10 @@
 //! Formats of other tools: every draft of qlog gives the same row, and files that cannot be analysed are
 //! named with what to do.
 
+use slowstart_replay::infer::Evidence;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
-use slowstart_replay::transfer::Transfer;
+use slowstart_replay::transfer::{ExitClass, Transfer};
 use std::io::Cursor;
 
 fn rows(text: &str) -> Vec<Transfer> {
@@ -173,6 +174,31 @@ fn a_qlog_without_acks_says_what_it_does_not_show() {
         {"time":301,"name":"recovery:metrics_updated","data":{"congestion_window":56000,"congestion_control":"Cubic"}}"#,
     );
     assert_eq!((lost.retransmitted_packets, lost.congestion_control.as_deref()), (Some(1), Some("cubic")));
+}
+
+/// As quic-go does, a log may state new states only, and that the application limits the sender, in slow start or not.
+#[test]
+fn states_of_a_qlog_tell_the_exit_without_old_ones() {
+    let read = |states: &[(u64, &str)]| {
+        let event = |(at, new): &(u64, &str)| {
+            format!(
+                r#"{{"time":{at},"name":"recovery:metrics_updated","data":{{"congestion_window":{},"min_rtt":50}}}},
+                {{"time":{at},"name":"recovery:congestion_state_updated","data":{{"new":"{new}"}}}}"#,
+                10_000 + at * 100
+            )
+        };
+        let events: Vec<String> = states.iter().map(event).collect();
+        rows(&format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{}]}}]}}"#, events.join(","))).remove(0)
+    };
+    let limited = (54, "application_limited");
+    let grows = [(0, "slow_start"), limited, (106, "slow_start"), (125, "application_limited")];
+    let t = read(&grows);
+    assert_eq!((t.exit.is_none(), t.class), (true, ExitClass::None), "{:?}", t.unclear);
+    let t = read(&[&grows[..], &[(230, "congestion_avoidance"), (290, "application_limited")]].concat());
+    let exit = t.exit.expect("it leaves slow start");
+    assert_eq!((exit.time_s, exit.cwnd_bytes, &*exit.evidence), (0.23, 33_000, Evidence::Recorded.words()));
+    let t = read(&[(0, "slow_start"), (106, "recovery"), (160, "congestion_avoidance")]);
+    assert_eq!(t.exit.map(|e| e.time_s), Some(0.106));
 }
 
 /// One sentence says what the file is and what to give instead.

@@ -32,9 +32,10 @@ pub(crate) enum What {
     },
     /// Metrics; times in the trace's unit.
     Metrics(Box<Metrics>),
+    /// A congestion state; `None` where it says nothing of slow start.
     State {
-        old: Slow,
-        new: Slow,
+        old: Option<Slow>,
+        new: Option<Slow>,
         spurious: bool,
     },
 }
@@ -289,9 +290,11 @@ impl Data {
     }
 
     fn what(self, name: &str) -> Option<What> {
-        let slow = |w: &Word| {
-            let w = w.0.to_lowercase();
-            if w.contains("slow") || w.contains("startup") { Slow::Yes } else { Slow::No }
+        // Logs may leave out the old state, and a sender that the application limits is in slow start or not.
+        let slow = |w: &Word| match w.0.to_lowercase() {
+            w if w.is_empty() || w.contains("limited") => None,
+            w if w.contains("slow") || w.contains("startup") => Some(Slow::Yes),
+            _ => Some(Slow::No),
         };
         match name.rsplit(':').next().unwrap_or_default() {
             "packet_sent" if self.is_application() => Some(What::Sent {
