@@ -11,7 +11,7 @@ use slowstart_study::measures::Measure;
 use slowstart_study::run::Job;
 use slowstart_study::scenario::{Contender, Study};
 use slowstart_study::simulator::Simulator;
-use slowstart_study::stats::median;
+use slowstart_study::stats::{FEWEST_PAIRS, median};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -509,7 +509,14 @@ fn entry(
         let limits: Vec<Option<f64>> = (0..ours.len()).map(limit).collect();
         let pairs: Vec<(f64, f64)> = values.iter().zip(&limits).filter_map(|(v, l)| v.zip(*l)).collect();
         let mut j = judge(&pairs, &limits.iter().flatten().copied().collect::<Vec<_>>(), c.at_least);
-        let late = || ours.iter().chain(reference.iter().flat_map(|r| all_of(r.1))).any(Observed::is_late);
+        let is_late = |run: &usize| {
+            ours[*run].is_late() || reference.and_then(|r| of(r.1, *run)).is_some_and(Observed::is_late)
+        };
+        // Other runs might observe something, unless as many as decide were in time and did not.
+        let late = || {
+            let runs = (0..ours.len()).filter(is_late).count();
+            runs > 0 && ours.len() - runs < FEWEST_PAIRS
+        };
         if never > 0 && j.verdict == Verdict::Meets || j.verdict == Verdict::NotObserved && late() {
             j.verdict = Verdict::Undecided;
         }

@@ -405,10 +405,12 @@ fn a_gate_is_never_surer_than_its_runs() {
     }
 }
 
-/// A stack whose runs are all alike, and references that complete within a second or are not seen.
+/// A stack whose runs are all alike but the first, which are late, and references that complete within a second or are
+/// not seen.
 struct Alike {
     run: Observed,
     reference: Observed,
+    late: u32,
 }
 
 impl Stack for Alike {
@@ -418,8 +420,8 @@ impl Stack for Alike {
     fn unable(&self, _: &Study) -> Option<String> {
         None
     }
-    fn run(&mut self, _: &Study, _: u32) -> Result<Observed, EngineError> {
-        Ok(self.run)
+    fn run(&mut self, _: &Study, run: u32) -> Result<Observed, EngineError> {
+        Ok(if run < self.late { Observed::late() } else { self.run })
     }
     fn reference(&mut self, _: Reference, _: &Study, _: u32) -> Result<Observed, EngineError> {
         Ok(self.reference)
@@ -438,18 +440,22 @@ fn a_stack_is_judged_by_references_that_ran_in_the_same_place() {
         o.set(Measure::Completion, Some(s));
         o
     };
-    let verdict = |run: Observed, reference: Observed| {
-        let r =
-            run_stack(&suite, &settings(&["mine"]), &mut Alike { run, reference }, |_| ()).expect("it runs");
-        assert_eq!(r.notes, ["short-1MB, 6 of 6 runs: alike."]);
+    let of = |run: Observed, reference: Observed, late: u32| {
+        let settings = Settings { runs: Some(6 + late), ..settings(&["mine"]) };
+        let r = run_stack(&suite, &settings, &mut Alike { run, reference, late }, |_| ()).expect("it runs");
+        assert_eq!(r.notes, [format!("short-1MB, {0} of {0} runs: alike.", 6 + late)]);
         r.entries.iter().find(|e| e.criterion.starts_with("completion_s")).expect("a criterion").verdict
     };
+    let verdict = |run: Observed, reference: Observed| of(run, reference, 0);
     assert_eq!(verdict(took(0.5), took(0.6)), Verdict::Meets);
     assert_eq!(verdict(took(0.9), took(0.6)), Verdict::DoesNotMeet);
     // A fetch that failed, and a machine that was too late.
     assert_eq!(verdict(Observed::default(), took(0.6)), Verdict::NotObserved);
     assert_eq!(verdict(Observed::late(), took(0.6)), Verdict::Undecided);
     assert_eq!(verdict(took(0.5), Observed::late()), Verdict::Undecided);
+    // Late runs say nothing of what six others did not show.
+    assert_eq!(of(Observed::default(), took(0.6), 2), Verdict::NotObserved);
+    assert_eq!(of(took(0.5), took(0.6), 2), Verdict::Meets);
     // A limit that no machine showed is not that of the simulator.
     assert_eq!(verdict(took(0.5), Observed::default()), Verdict::NotObserved);
     assert_eq!(verdict(took(f64::INFINITY), took(0.6)), Verdict::DoesNotMeet);

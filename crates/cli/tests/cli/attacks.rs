@@ -32,6 +32,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+#[cfg(feature = "sweep")]
 fn pipe(file: &Path) {
     assert!(Command::new("mkfifo").arg(file).status().expect("coreutils are installed").success());
 }
