@@ -2,7 +2,7 @@
 //! neqo's rule for senders that are limited by their application. Prints the tables of
 //! docs/evidence/browser.md.
 //!
-//!     cargo run --release -p slowstart-quic --features sim --example browser -- SEED CONNECTIONS
+//!     cargo run --release -p slowstart-quic-sim --example browser -- SEED CONNECTIONS
 
 use slowstart::control::Exited;
 use slowstart::units::Span;
