@@ -6,7 +6,7 @@ printed=(README.md docs/evidence/compare-geo.md)
 # The arguments of `slowstart` whose output the document FILE shows.
 printed_command() { # FILE
   case $1 in
-    README.md) echo compare geo geo-recorded --startup hystart,standard,search,rate-bound --quiet ;;
+    README.md) echo compare geo geo-recorded --startup hystart,standard,search,ess --quiet ;;
     docs/evidence/compare-geo.md) echo compare geo --all ;;
   esac
 }

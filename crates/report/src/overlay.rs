@@ -301,8 +301,8 @@ fn says(s: &Series) -> String {
 /// The names, at the places beside their rings that cover the least: never another text, and few points of the curves.
 /// `others` are the texts that stand there already: left end, right end and line.
 fn placed<'a>(axes: &Axes, drawn: &'a [Curve], others: &[(f64, f64, f64)]) -> Vec<(usize, Label<'a>)> {
-    // A name goes one line farther from its ring rather than cover this many points; a curve across it covers 13.
-    const FAR: usize = 4;
+    // A name goes one line farther from its ring rather than cover this many points.
+    const FAR: usize = 1;
     let area = axes.area;
     let (top, bottom) = (area.top + LINE, area.bottom - 6.0);
     let rings: Vec<(f64, f64)> = drawn.iter().filter_map(|c| ring(axes, c)).collect();

@@ -55,8 +55,9 @@ pub(crate) fn exit(r: &Recording) -> Option<MeasuredExit> {
         RECOVERY => (Exit::Loss, earlier),
         CWR => (Exit::Ecn, earlier),
         _ => match r.hystart {
-            HyStart { train: 1.., .. } => (Exit::AckTrain, seen.cwnd),
-            HyStart { delay: 1.., .. } => (Exit::Delay, seen.cwnd),
+            // The threshold is the window at which it decided; the same acknowledgement may enlarge that.
+            HyStart { train: 1.., .. } => (Exit::AckTrain, seen.ssthresh),
+            HyStart { delay: 1.., .. } => (Exit::Delay, seen.ssthresh),
             // A tail loss probe may find and repair a loss within one acknowledgement.
             HyStart { .. } if seen.retransmitted > 0 => (Exit::Loss, earlier),
             HyStart { .. } => (Exit::Ssthresh, seen.cwnd),
@@ -67,7 +68,7 @@ pub(crate) fn exit(r: &Recording) -> Option<MeasuredExit> {
         Exit::Timeout => bytes(seen.cwnd).min(bytes(before)),
         // The kernel lowers the window to the threshold over the next round trip (PRR).
         Exit::Loss | Exit::Ecn => bytes(seen.ssthresh.min(before)),
-        _ => bytes(seen.cwnd),
+        _ => bytes(before),
     };
     Some(measured(why, (seen.at, seen.at), (bytes(before), bytes(before), after), bytes(seen.inflight)))
 }
@@ -114,17 +115,14 @@ mod tests {
 
     #[test]
     fn hystart_says_itself_why_it_ended() {
-        let states = vec![seen(1, 20, u32::MAX), seen(2, 21, 21)];
-        for (hystart, reason) in [
-            (HyStart { train: 1, delay: 0 }, "ack-train"),
-            (HyStart { train: 0, delay: 1 }, "delay"),
-            (HyStart::default(), "ssthresh"),
+        let states = vec![seen(1, 20, u32::MAX), seen(2, 23, 21)];
+        for (hystart, reason, window) in [
+            (HyStart { train: 1, delay: 0 }, "ack-train", Bytes(21_000)),
+            (HyStart { train: 0, delay: 1 }, "delay", Bytes(21_000)),
+            (HyStart::default(), "ssthresh", Bytes(23_000)),
         ] {
             let e = exit(&recording(states.clone(), hystart)).expect("it ended");
-            assert_eq!(
-                (e.reason, e.detected, e.detected_cwnd, e.after),
-                (reason, Span(2), Bytes(21_000), Bytes(21_000))
-            );
+            assert_eq!((e.reason, e.detected, e.detected_cwnd, e.after), (reason, Span(2), window, window));
         }
         assert_eq!(exit(&recording(states[..1].to_vec(), HyStart::default())), None);
     }

@@ -458,7 +458,7 @@ fn a_map_names_a_winner_only_where_there_is_one() {
     succeeds(&["sweep", text(&file), "--out", text(&out)]);
     let map = succeeds(&["sweep", "map", text(&out), "--x", "rate", "--y", "rtt", "--html", text(&page)]);
     let page = fs::read_to_string(&page).expect("a page");
-    assert_eq!(winners_and_ties(&page), (4, 2), "{map}");
+    assert_eq!(winners_and_ties(&page), (3, 3), "{map}");
     let short = map.lines().find(|l| l.trim_start().starts_with("1 ms")).expect("a line of 1 ms");
     assert_eq!(short.matches("tie: ").count(), 2, "{map}");
     assert!(map.contains("rapid-start"), "{map}");
