@@ -268,7 +268,8 @@ fn drawn_paths_are_fitted_again_or_the_interval_says_how_badly() {
     // to 300 ms hides the base RTT of geo.
     for (i, least) in [0.6, 0.6, 0.9, 0.9].into_iter().enumerate() {
         assert!(f64::from(near[i]) >= least * f64::from(all[i]), "{near:?} of {all:?}");
-        assert!(f64::from(covered[i]) >= 0.8 * f64::from(all[i]), "{covered:?} of {all:?}");
+        // Intervals of 80 %, of two dozen draws.
+        assert!(f64::from(covered[i]) >= 0.7 * f64::from(all[i]), "{covered:?} of {all:?}");
     }
 }
 

@@ -25,21 +25,24 @@ pub(super) fn find(flow: &Flow) -> Option<Policer> {
     if all < LOSSES * flow.packet || waited(flow, &losses) > WAIT * flow.least {
         return None;
     }
-    let rates = token_rates(flow);
-    let rate = quantile(&rates, 0.5)?;
+    let passed = passed_between_losses(flow);
+    let rates: Vec<f64> = passed.iter().map(|(bytes, seconds)| bytes / seconds).collect();
+    let of = |q| quantile(&rates, q);
+    // Of the middle half all bytes over all the time: an error of a per cent would empty the bucket within seconds.
+    let (low, high) = (of(0.25)?, of(0.75)?);
+    let middle = || passed.iter().filter(|(bytes, seconds)| (low..=high).contains(&(bytes / seconds)));
+    let rate = middle().map(|p| p.0).sum::<f64>() / middle().map(|p| p.1).sum::<f64>();
     let burst = burst(flow, rate, *losses.first()?);
-    let (hits, invented) = explained(flow, rate, burst);
+    let off = (high - low) / (rates.len() as f64).sqrt();
+    let (hits, invented) = explained(flow, rate, off, burst);
     if hits < EXPLAINED * all || invented > INVENTED * all {
         return None;
     }
-    let of = |q| quantile(&rates, q).unwrap_or(rate);
     let basis = format!(
         "a token bucket explains {:.0} of {:.0} lost packets, none of which waited",
         hits / flow.packet,
         all / flow.packet
     );
-    // The median of so many rates.
-    let off = (of(0.75) - of(0.25)) / (rates.len() as f64).sqrt();
     Some(Policer {
         rate_bps: Estimate {
             value: rate * 8.0,
@@ -70,10 +73,9 @@ fn waited(flow: &Flow, losses: &[f64]) -> f64 {
     quantile(&waits, 0.5).unwrap_or(f64::INFINITY)
 }
 
-/// The rates at which packets passed from one loss to a later one, bytes per second: the bucket was empty at
-/// both.
-fn token_rates(flow: &Flow) -> Vec<f64> {
-    let (mut rates, mut passed, mut since) = (Vec::new(), 0.0, None::<(f64, f64)>);
+/// The bytes that passed from one loss to a later one, and the seconds: the bucket was empty at both.
+fn passed_between_losses(flow: &Flow) -> Vec<(f64, f64)> {
+    let (mut all, mut passed, mut since) = (Vec::new(), 0.0, None::<(f64, f64)>);
     for s in &flow.sends {
         passed += s.bytes - s.lost;
         if s.lost == 0.0 {
@@ -87,12 +89,12 @@ fn token_rates(flow: &Flow) -> Vec<f64> {
         let (seconds, bytes) = (s.at - at, passed - before);
         if bytes >= BETWEEN * flow.packet && seconds > 0.0 {
             if seconds < 2.0 * flow.least {
-                rates.push(bytes / seconds);
+                all.push((bytes, seconds));
             }
             since = Some((s.at, passed));
         }
     }
-    rates
+    all
 }
 
 /// What the bucket holds: the most that passed before the first loss above what its rate allows.
@@ -106,18 +108,23 @@ fn burst(flow: &Flow, rate: f64, first: f64) -> f64 {
 }
 
 /// The lost bytes that the bucket would have dropped, and those that it would have dropped and that arrived.
-/// Near its edge a packet more or less passes: the bucket is at what was seen after each.
-fn explained(flow: &Flow, rate: f64, burst: f64) -> (f64, f64) {
-    let (mut level, mut last) = (0.0_f64, None::<f64>);
+/// Near its edge a packet more or less passes, and what the rate may be off adds up since the bucket was last known to
+/// be empty or full.
+fn explained(flow: &Flow, rate: f64, off: f64, burst: f64) -> (f64, f64) {
+    let (mut level, mut last, mut known) = (0.0_f64, None::<f64>, 0.0);
     let (mut hits, mut invented) = (0.0, 0.0);
     for s in &flow.sends {
         level = (level - rate * last.map_or(0.0, |l| s.at - l)).max(0.0);
         last = Some(s.at);
-        let full = level + s.bytes > burst - flow.packet;
-        if full {
-            hits += s.lost;
+        if level == 0.0 {
+            known = s.at;
         }
-        if level + s.bytes > burst + flow.packet * BETWEEN {
+        let unsure = off * (s.at - known);
+        if s.lost > 0.0 && level + s.bytes > burst - flow.packet - unsure {
+            hits += s.lost;
+            (level, known) = (level.clamp(burst - s.bytes, burst), s.at);
+        }
+        if level + s.bytes > burst + flow.packet * BETWEEN + unsure {
             invented += s.bytes - s.lost;
         }
         level += s.bytes - s.lost;
