@@ -6,8 +6,8 @@
 //!
 //! Departs from Linux: the application hands over a megabyte at a time, not what the send buffer takes.
 
-/// The application has at most so many bytes handed over and not sent, and writes again when half of it is
-/// sent.
+/// The most bytes that the application has written and that are not sent yet. It writes again when half of them
+/// are sent.
 const AHEAD: u64 = 1 << 20;
 /// The largest buffer, bytes (`sk_gso_max_size`: 64 kB less the space for headers).
 const LARGEST: u64 = 65_215;
@@ -71,7 +71,7 @@ impl Buffers {
         (self.end, self.end >= self.written)
     }
 
-    /// A burst of so many bytes lies in two buffers at most.
+    /// The size of a buffer after the first, bytes: a burst that is no longer touches two buffers at most.
     #[inline]
     pub(super) fn size(&self) -> u64 {
         self.size
