@@ -44,7 +44,6 @@ pub const ALL: &[(&str, &str)] = texts!(
     "tsl/load-40",
     "tsl/load-90",
     "tsl/load-98",
-    "tsl/buffers",
     "tsl/mix",
     "tsl/feedback",
     "field/c4",
