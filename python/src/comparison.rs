@@ -101,7 +101,7 @@ impl Comparison {
         Table::of(difference_columns(), differences(&decision))
     }
 
-    /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.
+    /// What the baseline needs, the best answer within the margins of its costs, and what the fastest costs.
     #[getter]
     fn verdict(&self) -> String {
         verdict(&Decision::new(&self.rows, &self.judged.terms()))

@@ -1,4 +1,4 @@
-//! The verdict: a few sentences. What the baseline needs and why; the best answer that costs nothing, or the
+//! The verdict: a few sentences. What the baseline needs and why; the best answer within the margins of its costs, or the
 //! cheapest; which startups nothing beats, and what the fastest costs; what did not complete or broke a rule.
 //!
 //! A price is stated as what happens: in how many runs, and how much at most. Nothing, not certain and not
@@ -290,7 +290,7 @@ fn best<'s, 'a>(d: &Decision, of: &[&'s Standing<'a>]) -> Option<&'s Standing<'a
     })
 }
 
-/// The best answer that costs nothing, or the cheapest, or that there is none.
+/// The best answer within the margins of its costs, or the cheapest, or that there is none.
 fn answer<'s>(d: &'s Decision) -> Answer<'s> {
     let sooner: Vec<&Standing> = common(d).filter(|s| is(d, s, d.by, Change::Better)).collect();
     // They take as long as the baseline, save something for certain, and are worse in nothing.
@@ -309,10 +309,10 @@ fn answer<'s>(d: &'s Decision) -> Answer<'s> {
         };
         // So few runs do not show what happens in one of twenty.
         let fewest = d.costs().filter_map(|f| Some(d.price(&s.summary, f)?.runs)).min().unwrap_or(0);
-        let in_these = if fewest < RARE { format!(" in any of these {fewest} runs") } else { String::new() };
+        let in_these = if fewest < RARE { format!(" in each of these {fewest} runs") } else { String::new() };
         return Answer {
             text: format!(
-                "{} {} and costs nothing in {in_what}{in_these}{where_both}.",
+                "{} {}, within the margins of {in_what}{in_these}{where_both}.",
                 s.summary.label,
                 gains(d, s)
             ),
