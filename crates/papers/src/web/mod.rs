@@ -243,11 +243,9 @@ impl Cloud<'_> {
             let more = f.objects().iter().enumerate();
             let more =
                 more.filter_map(|(i, o)| Some((o.bytes, o.came?.since(first(i, o.asked)).as_secs_f64())));
-            let mut objects: Vec<(u64, f64)> = more.collect();
-            if objects.is_empty() {
-                objects.push((o.connection.response, took));
-            }
-            for &(bytes, took) in &objects {
+            let (more, one): (Vec<(u64, f64)>, _) = (more.collect(), [(o.connection.response, took)]);
+            let objects = if more.is_empty() { &one[..] } else { &more };
+            for &(bytes, took) in objects {
                 result.delivered += bytes;
                 if bytes >= LARGE {
                     result.large.push((bytes, bytes as f64 * 8.0 / took, o.studied));
@@ -264,7 +262,7 @@ impl Cloud<'_> {
             let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
             let waited = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
             let waited_s = waited.min(TIMEOUT_S);
-            let object = |(i, (bytes, took)): (usize, (u64, f64))| {
+            let object = |(i, &(bytes, took)): (usize, &(u64, f64))| {
                 let (waited, waited_s) = if i == 0 { (waited, waited_s) } else { (0.0, 0.0) };
                 RetriedConnection {
                     bytes,
@@ -275,7 +273,7 @@ impl Cloud<'_> {
                     studied: o.studied,
                 }
             };
-            result.retried.extend(objects.into_iter().enumerate().map(object));
+            result.retried.extend(objects.iter().enumerate().map(object));
             false
         });
     }

@@ -82,6 +82,11 @@ pub struct Connection {
 /// Draws connections: when each begins, and what it requests.
 pub struct PackMime {
     gaps: Gaps,
+    /// Sizes of small answers, of downloads and of requests, and round-trip times on both sides.
+    answers: [Distribution; 2],
+    requests: Distribution,
+    near: Distribution,
+    far: Distribution,
     chance: Stream,
     /// Draws the numbers of objects.
     persistent: Stream,
@@ -111,12 +116,49 @@ fn weibull(u: f64, shape: f64, scale: f64) -> f64 {
     scale * libm::pow(-libm::log(1.0 - u), 1.0 / shape)
 }
 
-fn value_at(table: &Quantiles, u: f64) -> f64 {
-    let x = |share: f64| -libm::log10(1.0 - share);
-    let i = table.partition_point(|(share, _)| *share <= u).clamp(1, table.len() - 1);
-    let ((p0, v0), (p1, v1)) = (table[i - 1], table[i]);
-    let part = ((x(u) - x(p0)) / (x(p1) - x(p0))).min(1.0);
-    libm::exp(libm::log(v0) + (libm::log(v1) - libm::log(v0)) * part)
+/// The distribution of a table of [`Quantiles`].
+struct Distribution {
+    /// For each entry its share, `-log10(1 - share)`, and the logarithm of the value.
+    entries: Vec<(f64, f64, f64)>,
+    /// The value of the last entry.
+    last: f64,
+}
+
+/// What a share becomes so that the logarithm of the value is linear in it.
+fn tail(share: f64) -> f64 {
+    -libm::log10(1.0 - share)
+}
+
+impl Distribution {
+    fn new(table: &Quantiles) -> Self {
+        let entries = table.iter().map(|&(share, value)| (share, tail(share), libm::log(value))).collect();
+        Self { entries, last: table[table.len() - 1].1 }
+    }
+
+    /// The value below which this share of all lie.
+    fn value_at(&self, u: f64) -> f64 {
+        let i = self.entries.partition_point(|(share, ..)| *share <= u).clamp(1, self.entries.len() - 1);
+        let ((_, x0, log0), (_, x1, log1)) = (self.entries[i - 1], self.entries[i]);
+        let part = ((tail(u) - x0) / (x1 - x0)).min(1.0);
+        libm::exp(log0 + (log1 - log0) * part)
+    }
+
+    /// The mean, with `overhead(bytes)` added to each value. Above the last share the value is that of the last
+    /// entry.
+    fn mean(&self, overhead: impl Fn(f64) -> f64) -> f64 {
+        // The midpoint rule in x = -log10(1 - share), in which the table is smooth.
+        const STEPS: u32 = 100_000;
+        let (_, end, _) = self.entries[self.entries.len() - 1];
+        let width = end / f64::from(STEPS);
+        let total = |bytes: f64| bytes + overhead(bytes);
+        let body: f64 = (0..STEPS)
+            .map(|i| {
+                let rest = libm::pow(10.0, -(f64::from(i) + 0.5) * width);
+                total(self.value_at(1.0 - rest)) * rest * std::f64::consts::LN_10 * width
+            })
+            .sum();
+        body + total(self.last) * libm::pow(10.0, -end)
+    }
 }
 
 /// Gaps between arrivals: a fractional ARIMA process under a Weibull marginal of mean 1/rate.
@@ -172,23 +214,6 @@ impl Gaps {
     }
 }
 
-/// The mean of a table's distribution, with `overhead(bytes)` added to each value. Above the last share the
-/// value is that of the last entry.
-fn mean(table: &Quantiles, overhead: impl Fn(f64) -> f64) -> f64 {
-    // The midpoint rule in x = -log10(1 - share), in which the table is smooth.
-    const STEPS: u32 = 100_000;
-    let end = -libm::log10(1.0 - table[table.len() - 1].0);
-    let width = end / f64::from(STEPS);
-    let total = |bytes: f64| bytes + overhead(bytes);
-    let body: f64 = (0..STEPS)
-        .map(|i| {
-            let rest = libm::pow(10.0, -(f64::from(i) + 0.5) * width);
-            total(value_at(table, 1.0 - rest)) * rest * std::f64::consts::LN_10 * width
-        })
-        .sum();
-    body + total(table[table.len() - 1].1) * libm::pow(10.0, -end)
-}
-
 /// The mean length of a run of answers: a Weibull length, rounded up.
 fn mean_run(shape: f64, scale: f64) -> f64 {
     (0..1000).map(|k| libm::exp(-libm::pow(f64::from(k) / scale, shape))).sum()
@@ -207,7 +232,7 @@ const SCALES: [f64; 2] = [0.775, 3.11];
 /// of persistent connections count, with the sizes that the simulator's application draws.
 pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64, objects: bool) -> f64 {
     let wire = |payload: f64| header * (libm::ceil(payload / mss) + 2.0);
-    let means = [mean(SMALL, wire), mean(DOWNLOAD, wire)];
+    let means = [SMALL, DOWNLOAD].map(|table| Distribution::new(table).mean(wire));
     let object = |i| object_size(i) as f64;
     let on_wire = |bytes: f64| bytes + wire(bytes) - 2.0 * header;
     let more =
@@ -250,7 +275,18 @@ impl PackMime {
         let mut chance = Stream::named(seed, "packmime");
         let gaps = Gaps::new(rate, &mut chance);
         let persistent = Stream::named(seed, "packmime.objects");
-        Self { gaps, chance, persistent, shapes: shapes(rate), downloads: false, left: 0 }
+        Self {
+            gaps,
+            answers: [SMALL, DOWNLOAD].map(Distribution::new),
+            requests: Distribution::new(REQUEST),
+            near: Distribution::new(NEAR),
+            far: Distribution::new(FAR),
+            chance,
+            persistent,
+            shapes: shapes(rate),
+            downloads: false,
+            left: 0,
+        }
     }
 
     /// Size of the next answer, bytes. Runs of small answers and of downloads alternate.
@@ -262,8 +298,7 @@ impl PackMime {
                 libm::ceil(weibull(uniform(&mut self.chance), self.shapes[i], SCALES[i])).max(1.0) as u64;
         }
         self.left -= 1;
-        let table = if self.downloads { DOWNLOAD } else { SMALL };
-        value_at(table, uniform(&mut self.chance)) as u64
+        self.answers[usize::from(self.downloads)].value_at(uniform(&mut self.chance)) as u64
     }
 }
 
@@ -272,8 +307,9 @@ impl Iterator for PackMime {
     fn next(&mut self) -> Option<Connection> {
         let gap = self.gaps.next(&mut self.chance);
         let response = self.response();
-        let request = value_at(REQUEST, uniform(&mut self.chance)) as u64;
-        let rtt = value_at(NEAR, uniform(&mut self.chance)) + value_at(FAR, uniform(&mut self.chance));
+        let request = self.requests.value_at(uniform(&mut self.chance)) as u64;
+        let rtt =
+            self.near.value_at(uniform(&mut self.chance)) + self.far.value_at(uniform(&mut self.chance));
         let objects = objects(&mut self.persistent);
         Some(Connection {
             gap: Span((gap * 1e9) as u64),
