@@ -36,6 +36,11 @@ impl<T: Copy + Default> Ring<T> {
         self.len == 0
     }
 
+    /// Removes all items, and keeps the buffer.
+    pub(crate) fn clear(&mut self) {
+        (self.head, self.len) = (0, 0);
+    }
+
     /// Appends an item.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {

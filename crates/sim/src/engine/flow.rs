@@ -14,6 +14,7 @@ use slowstart::control::Checked;
 use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::PathMemory;
+use std::mem::take;
 
 /// The controller that an endpoint of the laboratory drives.
 pub type Control = Checked<AnyController>;
@@ -148,6 +149,21 @@ impl Flow {
             armed: [Instant::NEVER; FLOW_CLOCKS],
             truth: Truth::new(spec.impact_from),
             spec,
+        }
+    }
+
+    /// Lets `new`, to which nothing has happened yet, take the place of this flow, which is over. It uses the memory
+    /// that this one had allocated.
+    #[inline]
+    pub(super) fn replace(&mut self, new: Self) {
+        let (mut bins, mut min_rtts) = (take(&mut self.truth.bins), take(&mut self.one_way.min_rtts));
+        let senders = [End::Server, End::Client].map(|end| (end, self.ends[end].tx.take_memory()));
+        *self = new;
+        bins.clear();
+        min_rtts.clear();
+        (self.truth.bins, self.one_way.min_rtts) = (bins, min_rtts);
+        for (end, memory) in senders {
+            self.ends[end].tx.use_memory(memory);
         }
     }
 

@@ -20,7 +20,7 @@ pub use truth::{BIN, Impact, Truth};
 use crate::app::{Action, Kind as AppKind, Socket};
 use crate::path::Path;
 use crate::tcp::endpoint::{Endpoint, State};
-use crate::tcp::segment::Segment;
+use crate::tcp::segment::{Numbers, Segment};
 use crate::tcp::sender::Event;
 use crate::trace::{CapturedPacket, Cost, Trace};
 use id::{ClockId, Due, LineId};
@@ -111,7 +111,7 @@ impl Engine {
         self.added += 1;
         (flow.truth.capacity, flow.truth.capacity_rtt) = (Some(start), Span::MAX);
         match self.flows.get_mut(slot.index()) {
-            Some(old) => *old = flow,
+            Some(old) => old.replace(flow),
             None => self.flows.push(flow),
         }
         self.net.arm(slot, &mut self.flows[slot.index()], ClockId::APPLICATION, start);
@@ -232,7 +232,9 @@ impl Engine {
             let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
             for side in [receiver, receiver.other()] {
                 let late = until + Span(1);
-                while let Some((at, source, other)) = self.net.next(side, until) {
+                while self.net.may_be_due(side, until)
+                    && let Some((at, source, other)) = self.net.next(side, until)
+                {
                     let at = match self.net.take_clock(side, source) {
                         // A call for each end, so that each is compiled for its end.
                         Due::Line(line) if side == End::Server => {
@@ -280,10 +282,12 @@ impl Engine {
     ) -> Option<Instant> {
         while let Some(Arrival { packet, mut next }) = self.net.take_arrival(line) {
             self.cost.events += 1;
-            if packet.has_segment() {
-                self.on_stored_arrival(end, at, line, &packet);
+            if !packet.has_segment() {
+                self.on_arrival(end, at, &packet, packet.numbers(), None);
+            } else if packet.is_bare() {
+                self.on_bare_arrival(end, at, &packet);
             } else {
-                self.on_arrival(end, at, &packet, None);
+                self.on_stored_arrival(end, at, line, &packet);
             }
             let mut stops = stop(self);
             if packet.has_followers() && !stops {
@@ -326,34 +330,46 @@ impl Engine {
     /// Processes the arrival of a packet with [`Packet::has_segment`] at an end.
     #[inline(never)]
     fn on_stored_arrival(&mut self, end: End, at: Instant, line: LineId, packet: &Packet) {
-        let segment =
-            if packet.is_bare() { packet.unpack_bare() } else { self.net.lines[line.index()].take_segment() };
+        let segment = self.net.lines[line.index()].take_segment();
         let flow = packet.to.flow();
         let resent = self.flow(flow).ends[end].syn_losses();
-        self.on_arrival(end, at, packet, Some(&segment));
+        self.on_arrival(end, at, packet, segment.numbers(), Some(&segment));
         self.record_handshake(flow, end, resent);
     }
 
-    /// Processes the arrival of a packet at an end, with its segment if that is stored.
+    /// Processes the arrival of a packet that [is bare](Packet::is_bare) at an end.
+    #[inline(never)]
+    fn on_bare_arrival(&mut self, end: End, at: Instant, packet: &Packet) {
+        self.on_arrival(end, at, packet, packet.bare_numbers(), None);
+    }
+
+    /// Processes the arrival of a packet with these numbers at an end, with its segment if that is stored.
     #[allow(clippy::inline_always, reason = "each packet passes here, and what most lack is known")]
     #[inline(always)]
-    fn on_arrival(&mut self, end: End, at: Instant, packet: &Packet, stored: Option<&Segment>) {
+    fn on_arrival(
+        &mut self,
+        end: End,
+        at: Instant,
+        packet: &Packet,
+        numbers: Numbers,
+        stored: Option<&Segment>,
+    ) {
         let flow = packet.to.flow();
         let f = &mut self.flows[flow.index()];
-        let len = stored.map_or(packet.len(), |s| s.len);
+        let len = numbers.len;
         if len > 0 && end != f.sender() {
             f.record_arrival(at, packet.sent, len);
         }
         if f.origins[end].captured {
-            self.net.capture_arrival(flow, end, stored.copied().unwrap_or_else(|| packet.unpack()));
+            self.net.capture_arrival(flow, end, stored.copied().unwrap_or_else(|| packet.unpack(numbers)));
         }
         self.net.prepare(f, end);
         let mut sink = self.net.sink(&f.origins[end]);
         let endpoint = &mut f.ends[end];
         let reached_sender = match stored {
             Some(segment) => endpoint.on_segment(at, segment, &mut sink),
-            None if endpoint.is_plain(packet.flags()) => endpoint.on_numbers(at, packet.numbers(), &mut sink),
-            None => endpoint.on_special_segment(at, &packet.unpack(), &mut sink),
+            None if endpoint.is_plain(numbers.flags) => endpoint.on_numbers(at, numbers, &mut sink),
+            None => endpoint.on_special_segment(at, &packet.unpack(numbers), &mut sink),
         };
         if reached_sender {
             let data = sink.data;

@@ -282,6 +282,13 @@ impl Net {
         leaving(&mut self.path, end).least_delay()
     }
 
+    /// False if no event of an end is due by `until`: where all events are in the heap, as with slots, that is told
+    /// without [`Net::next`].
+    #[inline]
+    pub(super) fn may_be_due(&self, end: End, until: Instant) -> bool {
+        !self.heads.is_empty() || self.first_clock(end).min(self.waiting.pending[end]) <= until
+    }
+
     /// Sets the time to the next event of an end, if it is due by `until`. Returns its time and source, and
     /// when the next event of any other source of that end is due. The event is to be taken by
     /// [`Net::take_clock`] and then, if it is not a clock's, by [`Net::take_arrival`].

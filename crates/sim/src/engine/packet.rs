@@ -137,22 +137,21 @@ impl Packet {
     /// What the segment of a packet without [`Packet::has_segment`] says.
     #[inline]
     pub(super) fn numbers(&self) -> Numbers {
-        let timestamp = Some((self.stamp(), (self.answer >> 32) as u32));
-        let (ack, window) = (self.answer as u32, self.rest as u16);
-        Numbers { seq: self.seq, ack, len: self.len(), window, flags: self.flags(), timestamp }
+        Numbers { timestamp: Some((self.stamp(), (self.answer >> 32) as u32)), ..self.bare_numbers() }
     }
 
-    /// The segment of a packet without [`Packet::has_segment`].
-    #[cold]
-    pub(super) fn unpack(&self) -> Segment {
-        Segment { timestamp: self.numbers().timestamp, ..self.unpack_bare() }
-    }
-
-    /// The segment of a packet that [is bare](Packet::is_bare).
+    /// What the segment of a packet that [is bare](Packet::is_bare) says.
     #[inline]
-    pub(super) fn unpack_bare(&self) -> Segment {
-        let Numbers { seq, ack, len, window, flags, .. } = self.numbers();
-        Segment { seq, ack, len, window, flags, ecn: self.ecn(), ..Segment::default() }
+    pub(super) fn bare_numbers(&self) -> Numbers {
+        let (ack, window) = (self.answer as u32, self.rest as u16);
+        Numbers { seq: self.seq, ack, len: self.len(), window, flags: self.flags(), timestamp: None }
+    }
+
+    /// The segment that says this, of a packet whose segment is not stored.
+    #[inline(never)]
+    pub(super) fn unpack(&self, says: Numbers) -> Segment {
+        let Numbers { seq, ack, len, window, flags, timestamp } = says;
+        Segment { seq, ack, len, window, flags, timestamp, ecn: self.ecn(), ..Segment::default() }
     }
 }
 

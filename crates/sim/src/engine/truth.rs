@@ -30,7 +30,7 @@ pub struct Truth {
     /// is set.
     pub impact: Option<Box<Impact>>,
     /// Bytes in each bin before the current one.
-    bins: Vec<u32>,
+    pub(super) bins: Vec<u32>,
     /// How and when the first slow start ended.
     pub exit: Option<Exited>,
     /// The avoidance has returned to slow start.
@@ -181,7 +181,7 @@ pub(super) struct OneWay {
     min_rtt: Span,
     /// Later values of the sender's minimum RTT, and when each became known: packets that left after that
     /// have yet to arrive.
-    min_rtts: VecDeque<(Instant, Span)>,
+    pub(super) min_rtts: VecDeque<(Instant, Span)>,
 }
 
 impl OneWay {

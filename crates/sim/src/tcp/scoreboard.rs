@@ -148,6 +148,17 @@ impl Scoreboard {
         Self { una, mss, measures, ..Self::default() }
     }
 
+    /// Takes the memory of the segments in flight, for [`Scoreboard::use_memory`].
+    pub(super) fn take_memory(&mut self) -> Ring<Record> {
+        std::mem::take(&mut self.ring)
+    }
+
+    /// Uses the memory of a connection that is over, before anything is sent.
+    pub(super) fn use_memory(&mut self, mut ring: Ring<Record>) {
+        ring.clear();
+        self.ring = ring;
+    }
+
     /// The first offset not acknowledged.
     pub fn una(&self) -> u64 {
         self.una
@@ -296,11 +307,14 @@ impl Scoreboard {
     }
 
     /// The next segment to retransmit, in order of sequence.
+    #[inline]
     pub fn next_to_resend(&mut self) -> Option<u64> {
-        // All segments in the queue have been delivered since.
-        if self.lost.packets == 0 {
-            return None;
-        }
+        // Without lost segments, all in the queue have been delivered since.
+        if self.lost.packets == 0 { None } else { self.next_lost() }
+    }
+
+    #[cold]
+    fn next_lost(&mut self) -> Option<u64> {
         while let Some(&n) = self.resend.front() {
             if self.get(n).is_some_and(Record::awaits_resending) {
                 return Some(n);

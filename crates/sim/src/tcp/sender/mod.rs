@@ -16,8 +16,9 @@ use super::pacer::Pacer;
 use super::profile::Profile;
 use super::rack::Rack;
 use super::rtt::Rtt;
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Record, Scoreboard};
 use crate::path::Interface;
+use crate::ring::Ring;
 use buffers::Buffers;
 use frto::Frto;
 pub use limits::{LimitedBy, Limits};
@@ -267,6 +268,12 @@ pub struct Sender<C> {
     stalled: u64,
 }
 
+/// The memory that a sender had allocated.
+pub(crate) struct Memory {
+    segments: Ring<Record>,
+    events: Vec<(Instant, Event)>,
+}
+
 impl<C: Controller + Clone> Sender<C> {
     /// A sender before the handshake. `control` has its initial window.
     pub fn new(profile: &Profile, control: C) -> Self {
@@ -320,6 +327,18 @@ impl<C: Controller + Clone> Sender<C> {
             events: Vec::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Takes the memory of a connection that is over, for [`Sender::use_memory`].
+    pub(crate) fn take_memory(&mut self) -> Memory {
+        Memory { segments: self.board.take_memory(), events: std::mem::take(&mut self.events) }
+    }
+
+    /// Uses the memory of a connection that is over, before anything is sent.
+    pub(crate) fn use_memory(&mut self, memory: Memory) {
+        self.board.use_memory(memory.segments);
+        self.events = memory.events;
+        self.events.clear();
     }
 
     // State for other parts.
