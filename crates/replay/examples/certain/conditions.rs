@@ -57,6 +57,8 @@ pub(crate) struct Case {
     pub(crate) delay: Vec<u32>,
     /// The base RTT without it, seconds.
     pub(crate) rtt_s: f64,
+    /// The rate of the link, or the mean of one that changes, bits per second.
+    pub(crate) link_bps: f64,
     pub(crate) capacity: Capacity,
     pub(crate) damage: Damage,
 }
@@ -261,5 +263,5 @@ pub(crate) fn draw(condition: &str, seed: u64) -> Case {
         seed: Some(seed),
         ..StudyText::default()
     };
-    Case { study, delay, rtt_s: rtt, capacity, damage }
+    Case { study, delay, rtt_s: rtt, link_bps: rate, capacity, damage }
 }

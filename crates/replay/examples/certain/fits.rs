@@ -1,6 +1,6 @@
 //! Whether the intervals of a fitted path hold what the path is.
 
-use crate::conditions::{Capacity, Case};
+use crate::conditions::Case;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::{Estimate, fit};
 use slowstart_replay::open::Kind;
@@ -53,8 +53,7 @@ impl Fits {
             self.refused += 1;
             return;
         };
-        let rate = if let Capacity::Constant(rate) = case.capacity { rate } else { o.row.rate_bps as f64 };
-        self.rate.add(&path.rate_bps, rate);
+        self.rate.add(&path.rate_bps, case.link_bps);
         let times = (0..=(o.row.duration_s * 100.0) as u32).map(|n| f64::from(n) / 100.0);
         let least = times.map(|at| case.base_rtt_s(at)).fold(f64::INFINITY, f64::min);
         self.rtt.add(&path.base_rtt_s, least);
