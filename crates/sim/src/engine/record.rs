@@ -86,14 +86,9 @@ impl Engine {
     #[inline]
     pub(super) fn record_handshake(&mut self, flow: FlowId, end: End, resent: u8) {
         if self.flow(flow).ends[end].syn_losses() > resent {
-            self.record_syn_again(flow, end);
+            let name = if end == End::Client { "SYN" } else { "SYN-ACK" };
+            self.record_event(flow, "handshake", self.net.now, || Some(format!("{name} sent again")));
         }
-    }
-
-    #[cold]
-    fn record_syn_again(&mut self, flow: FlowId, end: End) {
-        let name = if end == End::Client { "SYN" } else { "SYN-ACK" };
-        self.record_event(flow, "handshake", self.net.now, || Some(format!("{name} sent again")));
     }
 
     /// Takes the periodic sample of every recorded flow.

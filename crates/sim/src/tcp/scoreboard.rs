@@ -307,14 +307,11 @@ impl Scoreboard {
     }
 
     /// The next segment to retransmit, in order of sequence.
-    #[inline]
     pub fn next_to_resend(&mut self) -> Option<u64> {
-        // Without lost segments, all in the queue have been delivered since.
-        if self.lost.packets == 0 { None } else { self.next_lost() }
-    }
-
-    #[cold]
-    fn next_lost(&mut self) -> Option<u64> {
+        // All segments in the queue have been delivered since.
+        if self.lost.packets == 0 {
+            return None;
+        }
         while let Some(&n) = self.resend.front() {
             if self.get(n).is_some_and(Record::awaits_resending) {
                 return Some(n);
