@@ -126,13 +126,16 @@ impl Reproduce {
                 self.full,
                 || bar.inc(1),
                 |e, runs| {
-                    let judged = judge::judge(e, &runs);
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    results.push((e, judge::judge(e, &runs)));
+                    let judged = &results[results.len() - 1].1;
                     if let Some(dir) = &self.out {
-                        write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
+                        // The records first: a folder without them is not this command's, and a killed run keeps
+                        // what is finished.
+                        write_records(dir, &results)?;
+                        write_bytes(dir, &page_name(e), page::html(e, judged, &runs).as_bytes())?;
                     }
-                    bar.suspend(|| show(e, &judged))?;
-                    results.push((e, judged));
+                    bar.suspend(|| show(e, judged))?;
                     anyhow::Ok(())
                 },
             );
@@ -147,7 +150,7 @@ impl Reproduce {
     /// Writes and prints the summary; false if a verdict is not the recorded one.
     fn finish(&self, results: &[(&Experiment, Vec<Judged>)], left_out: &[&Experiment]) -> Result<bool> {
         if let Some(dir) = &self.out {
-            write_summary(dir, results)?;
+            write_texts(dir, &write_records(dir, results)?)?;
         }
         for e in left_out {
             print(&wrap(&format!("{}: not run: {}", e.id, e.absence().unwrap_or_default()), 2))?;
@@ -175,9 +178,8 @@ impl Reproduce {
     }
 }
 
-/// Writes the records of all claims, of which those of other experiments stay as they were, and the texts
-/// from them.
-fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<()> {
+/// Writes the records of all claims, of which those of other experiments stay as they were.
+fn write_records(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<Vec<Record>> {
     let file = dir.join(CLAIMS);
     let before: Vec<Record> = match slowstart_files::read_text(&file, slowstart_files::MOST_REPORT) {
         Ok(text) => text
@@ -194,12 +196,17 @@ fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<(
         lines.push_str(&serde_json::to_string(r)?);
         lines.push('\n');
     }
-    let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
-    let (list, index) = (summary::list(&records), screen::index(&records));
-    for (name, text) in [(CLAIMS, lines), (TABLE, readme), (LIST, list), (INDEX, index)] {
+    write_bytes(dir, CLAIMS, lines.as_bytes())?;
+    Ok(records)
+}
+
+/// Writes the overview, the list, the index and a page a paper.
+fn write_texts(dir: &Path, records: &[Record]) -> Result<()> {
+    let readme = summary::readme(records).map_err(anyhow::Error::msg)?;
+    for (name, text) in [(TABLE, readme), (LIST, summary::list(records)), (INDEX, screen::index(records))] {
         write_bytes(dir, name, text.as_bytes())?;
     }
-    for (name, page) in screen::papers(&records).map_err(anyhow::Error::msg)? {
+    for (name, page) in screen::papers(records).map_err(anyhow::Error::msg)? {
         write_bytes(dir, &name, page.as_bytes())?;
     }
     Ok(())

@@ -196,6 +196,19 @@ fn a_reproduction_counts_the_experiments_that_are_finished() {
     }
 }
 
+#[test]
+fn a_killed_reproduction_keeps_the_claims_that_are_judged() {
+    let dir = folder("reproduce-killed");
+    let mut child = start(&["reproduce", "--all", "--out", utf8(&dir)]);
+    let claims = dir.join("claims.jsonl");
+    wait_until(&mut child, || claims.exists());
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let kept = fs::read_to_string(&claims).expect("records");
+    assert!(kept.ends_with('\n') && kept.lines().all(|l| l.starts_with("{\"id\":\"")), "{kept}");
+    assert!(!kept.is_empty());
+}
+
 /// Nobody reads what it prints, as with `| less`: the first signal ends it all the same, and the second at once.
 #[test]
 fn a_reproduction_that_cannot_print_ends_too() {
