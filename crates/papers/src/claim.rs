@@ -159,7 +159,7 @@ impl Printed {
     pub(crate) fn bound(&self, take: Statistic) -> Option<(f64, f64)> {
         let (value, half) = self.number()?;
         let (low, high) = match (take, self.n, self.sd) {
-            (Statistic::Share, Some(n), _) => {
+            (Statistic::Share | Statistic::Within, Some(n), _) => {
                 let (_, low, high) = stats::wilson(value / 100.0, n);
                 (low, high)
             }
@@ -218,6 +218,8 @@ pub struct Claim {
     pub take: Statistic,
     /// The bound of [`Statistic::Within`].
     pub within: Option<f64>,
+    /// The size of the paper's sample in our runs, of which [`Statistic::Highest`] is the highest.
+    pub sample: Option<f64>,
     /// The value that the paper prints, from which the bound follows.
     pub printed: Option<Printed>,
     /// Lower end of the bound.
@@ -261,6 +263,7 @@ pub struct Figure {
     flow: Option<usize>,
     take: Option<Statistic>,
     within: Option<f64>,
+    sample: Option<f64>,
 }
 
 impl Claim {
@@ -279,17 +282,22 @@ impl Claim {
             flow: f.flow.unwrap_or(self.flow),
             take: f.take.unwrap_or(self.take),
             within: f.within,
+            sample: f.sample.or(self.sample),
             figures: BTreeMap::new(),
             ..self.clone()
         }
     }
 
-    /// The bound, widened by the 95 % interval of the paper's own sample if that follows from the spread of our
-    /// runs. `half` is half of the interval of a mean of `n` of our runs.
-    pub(crate) fn bound(&self, half: f64, n: usize) -> Bound {
-        let reach =
-            self.printed.as_ref().and_then(|p| p.runs).map_or(0.0, |runs| half * (n as f64 / runs).sqrt());
-        let (low, high) = (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach));
+    /// The bound of what has these values in our runs, widened by the 95 % interval of the paper's own sample if that
+    /// follows from their spread. `half` is half of the interval of their mean.
+    pub(crate) fn bound(&self, half: f64, values: &[f64]) -> Bound {
+        let runs = self.printed.as_ref().and_then(|p| p.runs).filter(|_| half.is_finite());
+        let of_mean = runs.map(|runs| half * (values.len() as f64 / runs).sqrt()).map(|r| (r, r));
+        let printed_highest = self.sample.filter(|_| self.printed.is_some());
+        let of_highest = printed_highest.and_then(|sample| statistic::reach_of_highest(sample, values));
+        // A sample whose highest value is high may be of what is as far below.
+        let (below, above) = of_highest.or(of_mean).unwrap_or((0.0, 0.0));
+        let (low, high) = (self.at_least.map(|v| v - above), self.at_most.map(|v| v + below));
         if self.is_share() { (low.map(|v| v.max(0.0)), high.map(|v| v.min(100.0))) } else { (low, high) }
     }
 
@@ -298,7 +306,7 @@ impl Claim {
         let of_a_run = self.measure.is_some_and(|m| m.is_share()) && self.neutral().is_none();
         match self.take {
             Statistic::Share | Statistic::Within => true,
-            Statistic::Median | Statistic::Mean | Statistic::Most => of_a_run,
+            Statistic::Median | Statistic::Mean | Statistic::Highest => of_a_run,
             Statistic::Deviation => false,
         }
     }

@@ -262,6 +262,18 @@ mod tests {
     }
 
     #[test]
+    fn every_claim_that_is_drawn_is_recorded() {
+        let text = include_str!("../../../docs/evidence/papers/claims.jsonl");
+        let records: Vec<Record> = text.lines().map(|l| serde_json::from_str(l).expect("a record")).collect();
+        for d in read().expect("as written") {
+            let ids = d.rows.iter().flat_map(|row| &row[1..]).chain(d.points.iter().map(|(.., id)| id));
+            for id in ids.filter(|id| !id.is_empty()) {
+                assert!(matches!(d.record(&records, id), Ok(Some(_))), "{}: {id}", d.title);
+            }
+        }
+    }
+
+    #[test]
     fn a_figure_and_a_table_have_every_claim() {
         let records = [
             record("p/e/a", "s, 1 ms, x: 1.5 (1.2 to 1.8); s, 2 ms, x: 9", &["holds", "differs"]),

@@ -4,7 +4,7 @@
 
 use crate::background::{Background, stated_jitter};
 use crate::catalogue::ALL;
-use crate::claim::{Claim, Origin, Verdict};
+use crate::claim::{Cause, Claim, Origin, Verdict};
 use crate::measure::Measure;
 use crate::result::ChartKind;
 use crate::statistic::Statistic;
@@ -290,6 +290,9 @@ impl Experiment {
                     "cause: expected for a claim of the paper that does not hold, and only there",
                 ));
             }
+            if c.verdict == Verdict::NotStated && c.unknown.is_some() && c.cause == Some(Cause::Paper) {
+                return Err(bad("cause: expected \"network\" or \"ours\": what is not known decides"));
+            }
             if let Some(printed) = &c.printed {
                 if c.at_least.is_some() || c.at_most.is_some() {
                     return Err(bad("printed: expected without at_least and at_most"));
@@ -305,6 +308,9 @@ impl Experiment {
                     "claimed {:?}: expected a bound that excludes no effect",
                     c.claimed
                 )));
+            }
+            if (c.take == Statistic::Highest) != c.sample.is_some_and(|n| n > 1.0) {
+                return Err(bad("sample: expected more than 1, and with the take \"highest\" only"));
             }
             let is_share = matches!(c.take, Statistic::Share | Statistic::Within);
             if is_share && (c.at_least.is_some_and(|v| v < 0.0) || c.at_most.is_some_and(|v| v > 100.0)) {

@@ -97,7 +97,12 @@ impl Judged<'_> {
             let mut text = if none { "none".into() } else { format!("{}{unit}", words::number(m.value)) };
             let (low, high) = (words::number(m.low), words::number(m.high));
             if !none && low != high {
-                text = format!("{text} ({low} to {high})");
+                text = match (m.low.is_finite(), m.high.is_finite()) {
+                    (true, true) => format!("{text} ({low} to {high})"),
+                    (true, false) => format!("{text} (at least {low})"),
+                    (false, true) => format!("{text} (at most {high})"),
+                    (false, false) => text,
+                };
             }
             if self.measured.len() > 1 { format!("{}: {text}", m.of) } else { text }
         };
@@ -110,7 +115,7 @@ impl Judged<'_> {
     /// The bound as text: that of each value, if they differ.
     pub fn bound_text(&self) -> String {
         let Some(first) = self.measured.first() else {
-            return bound_text(self.claim, self.claim.bound(0.0, 1));
+            return bound_text(self.claim, self.claim.bound(0.0, &[]));
         };
         if self.measured.iter().all(|m| m.bound == first.bound) {
             return bound_text(self.claim, first.bound);
@@ -120,9 +125,18 @@ impl Judged<'_> {
     }
 }
 
+/// The end of a bound as text: up to five digits, without zeros at the end, since 1.005 is not 1.
+fn end_text(x: f64) -> String {
+    if x.abs() >= 1000.0 || x.fract() == 0.0 {
+        return words::number(x);
+    }
+    let places = 4 - x.abs().log10().floor() as i32;
+    format!("{x:.*}", places.max(0) as usize).trim_end_matches('0').trim_end_matches('.').into()
+}
+
 /// A bound as text.
 pub fn bound_text(claim: &Claim, bound: Bound) -> String {
-    let number = words::number;
+    let number = end_text;
     match bound {
         (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
         (Some(a), None) => format!("at least {}", number(a)),
@@ -231,7 +245,7 @@ fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
         return String::new();
     };
     let (side, which) = if is_below { ("below", "lowest") } else { ("above", "highest") };
-    let (end, reached) = (words::number(end), words::number(reached));
+    let (end, reached) = (end_text(end), end_text(reached));
     format!("It would fail {side} {end}; the {which} end of an interval is {reached}.")
 }
 
@@ -281,7 +295,7 @@ fn range(values: impl Iterator<Item = (f64, f64)>) -> String {
 fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured> {
     let Some(measure) = claim.measure else { return Vec::new() };
     if let Some(value) = measure.formula() {
-        let bound = claim.bound(0.0, 1);
+        let bound = claim.bound(0.0, &[]);
         return vec![Measured {
             of: String::new(),
             value,
@@ -298,9 +312,8 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
         let against = claim.study_of_other(&study);
         let paper_runs =
             cells.iter().find(|c| c.study == study).and_then(|c| c.cloud.as_ref()).map(|c| c.0.paper_runs());
-        let mut add = |of: &str, (value, low, high): (f64, f64, f64), runs: usize| {
-            let half = (high - low) / 2.0;
-            let bound = claim.bound(if half.is_finite() { half } else { 0.0 }, runs);
+        let mut add = |of: &str, (value, low, high): (f64, f64, f64), runs: usize, values: &[f64]| {
+            let bound = claim.bound((high - low) / 2.0, values);
             measured.push(Measured {
                 of: format!("{study}, {of}"),
                 value,
@@ -319,7 +332,7 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
             let runs = results.iter().filter(|s| s.study == study && s.label == *of);
             let runs: Vec<&RunResult> = runs.collect();
             if let Some(found) = measure.of_all(&runs) {
-                add(of, found, runs.len());
+                add(of, found, runs.len(), &[]);
                 continue;
             }
             let values: Vec<f64> = runs
@@ -339,8 +352,8 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
                 })
                 .filter(|v| !v.is_nan())
                 .collect();
-            let found = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values);
-            add(of, found.unwrap_or((f64::NAN, f64::NAN, f64::NAN)), values.len());
+            let found = statistic(claim.take, claim.within.or(claim.sample).unwrap_or(f64::NAN), &values);
+            add(of, found.unwrap_or((f64::NAN, f64::NAN, f64::NAN)), values.len(), &values);
         }
     }
     measured
@@ -363,7 +376,8 @@ mod tests {
 
     /// The verdict on values to which the claim's bound applies.
     fn judged(claim: &Claim, measured: &[Measured]) -> Verdict {
-        let bounded = |m: &Measured| Measured { bound: claim.bound(m.half(), m.runs), ..m.clone() };
+        let bounded =
+            |m: &Measured| Measured { bound: claim.bound(m.half(), &vec![m.value; m.runs]), ..m.clone() };
         verdict(claim, &measured.iter().map(bounded).collect::<Vec<_>>())
     }
 
@@ -412,11 +426,22 @@ mod tests {
         assert_eq!(judged(&c, std::slice::from_ref(&near)), Verdict::Holds);
         assert_eq!(judged(&c, &[narrow.clone(), near.clone()]), Verdict::NotStated);
         // The bound that is printed is the one that is applied, a network each.
-        let bounded = |m: Measured| Measured { bound: c.bound(m.half(), m.runs), ..m };
+        let bounded = |m: Measured| Measured { bound: c.bound(m.half(), &vec![m.value; m.runs]), ..m };
         let measured = vec![bounded(narrow), bounded(near)];
         let j =
             Judged { claim: &c, measured, verdict: Verdict::NotStated, cause: None, reason: String::new() };
-        assert_eq!(j.bound_text(), "c, x: 9.30 to 10.7; b, x: 7.50 to 12.5");
+        assert_eq!(j.bound_text(), "c, x: 9.3 to 10.7; b, x: 7.5 to 12.5");
+    }
+
+    #[test]
+    fn an_end_keeps_its_digits() {
+        let of = |low, high| bound_text(&claim(None, None), (low, high));
+        assert_eq!(of(Some(1.005), None), "at least 1.005");
+        assert_eq!(of(None, Some(0.9999)), "at most 0.9999");
+        assert_eq!(of(Some(1.395), Some(1.405)), "1.395 to 1.405");
+        assert_eq!(of(Some(0.0), Some(12_950.7)), "0 to 12,951");
+        assert_eq!(of(Some(0.000_23), Some(0.000_25)), "0.00023 to 0.00025");
+        assert_eq!(of(Some(-5.5), Some(99.55)), "-5.5 to 99.55");
     }
 
     #[test]
@@ -433,7 +458,7 @@ mod tests {
         assert_eq!(judged(&c, &[Measured { paper_runs: None, ..none.clone() }]), Verdict::Undecided);
         // The letters follow from the verdicts by the unknown.
         let bounded = |all: &[Measured]| -> Vec<Measured> {
-            all.iter().map(|m| Measured { bound: c.bound(0.0, 1), ..m.clone() }).collect()
+            all.iter().map(|m| Measured { bound: c.bound(0.0, &[]), ..m.clone() }).collect()
         };
         let of = |all: &[Measured], v| cause(&c, v, &bounded(all));
         assert_eq!(of(&both, Verdict::CannotShow), Some(Cause::Paper));

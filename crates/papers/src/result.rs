@@ -4,6 +4,7 @@ use crate::bins::Ack;
 use crate::web::WebResult;
 use serde::Deserialize;
 use slowstart_study::record::{EventRow, Row, Sample};
+use std::sync::Arc;
 
 /// A quantity that a page draws over time, one line for each startup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -51,8 +52,8 @@ pub struct RunResult {
     pub packet: f64,
     /// Number of packets of the flow studied that the sender's interface refused.
     pub stalls: u64,
-    /// Samples of the flow studied.
-    pub samples: Vec<Sample>,
+    /// Samples of the flow studied, one copy for the run and the startups that are evaluated offline over it.
+    pub samples: Arc<Vec<Sample>>,
     /// Samples of each flow beside it that charts draw too: those that the study names, in the same
     /// direction.
     pub beside: Vec<Vec<Sample>>,

@@ -19,6 +19,7 @@ use slowstart_study::run::{Job, in_order};
 use slowstart_study::scenario;
 use slowstart_study::simulator;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Number of samples of a run.
 const SAMPLES: u64 = 800;
@@ -84,7 +85,7 @@ fn run_elsewhere(
         mss: packet.payload as f64,
         packet: packet.wire as f64,
         stalls: 0,
-        samples: outcome.trace.samples,
+        samples: Arc::new(outcome.trace.samples),
         beside: Vec::new(),
         events: outcome.trace.events,
         acks: Vec::new(),
@@ -106,7 +107,7 @@ fn run_cloud(cell: &Cell, run: u32, web: WebResult) -> RunResult {
         mss: f64::NAN,
         packet: f64::NAN,
         stalls: 0,
-        samples: Vec::new(),
+        samples: Arc::default(),
         beside: Vec::new(),
         events: Vec::new(),
         acks: Vec::new(),
@@ -163,7 +164,7 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
         mss: f64::from(study.profile.mss),
         packet: f64::from(study.profile.packet()),
         stalls: engine.flows[0].ends[engine.flows[0].sender()].tx.counters.stalls,
-        samples,
+        samples: Arc::new(samples),
         beside: flows.into_iter().filter(|s| !s.is_empty()).collect(),
         events: trace.events.into_iter().filter(|e| e.flow == 0).collect(),
         acks: log.acks,

@@ -83,7 +83,7 @@ pub struct Facts {
     pub nic_rate: Option<Rate>,
     /// True if the host supports [`crate::step::Pace`] (quinn 0.11 does not).
     pub supports_pacing: bool,
-    /// How much slow start grows for an ACK on this host.
+    /// How much slow start grows for an ACK on this host. One that counts ACKs counts them in avoidance too.
     pub growth: Growth,
     /// True between start and end of a loss episode, while the host's recovery limits what is sent.
     pub in_recovery: bool,
