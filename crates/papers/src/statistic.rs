@@ -47,6 +47,10 @@ fn highest(sample: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     // The probability that k of n values lie below the quantile, and its sum down to k.
     let mut term = q.powf(n as f64);
+    if term <= 0.0 {
+        // Too many values for this sum: unknown is better than wrong.
+        return None;
+    }
     let mut tail = term;
     for k in (1..=n).rev() {
         if tail <= 0.025 {

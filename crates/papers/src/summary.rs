@@ -74,8 +74,9 @@ pub(crate) fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers = Papers::read()?;
     let mut out = String::from(
-        "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? Two in \
-         five do, one in five does not; the others depend on what the papers leave out, or are not decided. Below the sum are numbers that others published (`field`). `slowstart reproduce EXPERIMENT --out FOLDER` \
+        "# What five papers claim, and what is measured\n\nWhich claims of five papers hold, by the papers' \
+         own measures? Below the sum are numbers that others published (`field`). \
+         `slowstart reproduce EXPERIMENT --out FOLDER` \
          makes the page of an experiment, a page of each paper, and an index of all claims. [`claims.jsonl`](claims.jsonl) has all \
          claims as data; the book lists them (`claims.md`). [How the verdicts are checked](checks.md).\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
@@ -83,7 +84,8 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
          leaves out, and differs with others. *The paper cannot show it* if it is undecided here, and a sample of the paper's size \
          would not decide it with any network. One rule gives all bounds: a printed number has half a unit of its last printed \
          digit on either side; after \"about\" or off a figure a whole unit of the last digit that is not a zero at the end; and \
-         beyond that the 95 % interval of the paper's own sample, by the spread of each network. A highest value is that of as many runs as the paper has. A share stays within 0 and 100 %. \
+         beyond that the 95 % interval of the paper's own sample, by the spread of each network. \
+         A highest value is that of as many runs as the paper has. A share stays within 0 and 100 %. \
          \"More\" and \"better\" exclude 1, \"the same\" is 0.95 to 1.05, \"slightly\" up to 1.1, \"noticeably\" \
          1.1 and \"much\" 1.5 or more. Means that C4 publishes without a spread have 0.95 to 1.05.\n\n\
          Causes of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
