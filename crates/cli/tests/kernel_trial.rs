@@ -284,20 +284,26 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     assert!(differ.iter().all(|d| d.abs() < 0.05), "{differ:?}: a quarter of a round trip is 0.05 s");
 
     // Startups of this project tell how they ended; a connection that has resent more than a probe has left
-    // its startup.
+    // its startup. One that meets the full queue of the others ends with its first window, and with less than that if its
+    // SYN-ACK was lost.
     let known = ["rate-flat", "loss", "timeout", "cwr", "ssthresh"];
-    let mut ended = 0;
+    let (mut ended, mut largest) = (0, None);
     for r in rows.iter().filter(|r| r["arm"] == "search") {
         let exit = &r["exit"];
         assert!(!exit.is_null() || r["retransmitted_bytes"].as_u64() < Some(5_000), "{r}");
         if !exit.is_null() {
             ended += 1;
-            assert!(known.iter().any(|k| exit["reason"] == *k) && exit["cwnd"].as_u64() > Some(10), "{r}");
+            let cwnd = exit["cwnd"].as_u64();
+            assert!(known.iter().any(|k| exit["reason"] == *k) && cwnd >= Some(1), "{r}");
+            largest = largest.max(cwnd);
             assert!(exit["time_s"].as_f64() > Some(0.1) && exit["time_s"].as_f64() <= last(r), "{r}");
         }
     }
-    println!("measured: {ended} of {} startups of search ended", used[search]);
-    assert!(ended > 0);
+    println!(
+        "measured: {ended} of {} startups of search ended, with {largest:?} packets at most",
+        used[search]
+    );
+    assert!(ended > 0 && largest > Some(10));
 
     // Nothing is left.
     assert!(arms_become(false, pid), "{:?}", controls());
