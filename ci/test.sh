@@ -114,7 +114,7 @@ everything=("${packages[@]}" --features "$features")
 install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
 
 # README.md and docs/evidence/compare-geo.md show what the command without features prints, to the byte. The debug build with
-# every feature, and one and two threads, print the same rows, over four kinds of networks.
+# every feature, and one and two threads, print the same rows, over four kinds of networks, and the same documents.
 readme() {
   rows() { "target/$1/slowstart" compare geo leo lte wifi-weak --runs 2 --json; }
   rows release >"$logs/rows.jsonl" || return 1
@@ -134,6 +134,7 @@ readme() {
   rm -f "$logs/picture.svg"
   target/release/slowstart $(picture_command "$logs/picture.svg") >/dev/null || return 1
   cmp "$picture" "$logs/picture.svg" || { echo "$picture is not what \`make pictures\` draws"; return 1; }
+  target/release/slowstart vectors search | cmp - <(target/debug/slowstart vectors search) || return 1
   RAYON_NUM_THREADS=1 rows release | cmp - "$logs/rows.jsonl" &&
     RAYON_NUM_THREADS=2 rows debug | cmp - "$logs/rows.jsonl"
 }
