@@ -107,8 +107,10 @@ impl Cause {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Printed {
-    /// The number with its digits ("0.30", "2,600").
+    /// The number with its digits ("0.30", "2,600"), or the lower end of a range.
     value: String,
+    /// The upper end of a range. Each end has its own digits.
+    to: Option<String>,
     /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a
     /// figure.
     #[serde(default)]
@@ -117,15 +119,15 @@ pub struct Printed {
     sd: Option<f64>,
     /// Size of the sample of which the value is the mean, the standard deviation or the share.
     n: Option<f64>,
-    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread its
-    /// interval follows.
+    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread the interval of its
+    /// mean follows.
     runs: Option<f64>,
 }
 
 impl Printed {
-    /// The number, and how far its bound reaches to either side.
-    fn number(&self) -> Option<(f64, f64)> {
-        let digits = self.value.replace(',', "");
+    /// A number as printed, and how far its bound reaches to either side.
+    fn number(&self, printed: &str) -> Option<(f64, f64)> {
+        let digits = printed.replace(',', "");
         let value: f64 = digits.parse().ok()?;
         let places = match digits.split_once('.') {
             Some((_, fraction)) => -i32::try_from(fraction.len()).ok()?,
@@ -150,14 +152,23 @@ impl Printed {
         !self.about && !number.is_empty() && own != places(number) && own != places(number) + 2
     }
 
-    /// The number.
+    /// True if the sample has the spread of our runs.
+    pub(crate) fn is_of_runs(&self) -> bool {
+        self.runs.is_some()
+    }
+
+    /// The number; `None` of a range.
     pub(crate) fn value(&self) -> Option<f64> {
-        Some(self.number()?.0)
+        self.to.is_none().then(|| self.number(&self.value))?.map(|(value, _)| value)
     }
 
     /// The bound, for this statistic.
     pub(crate) fn bound(&self, take: Statistic) -> Option<(f64, f64)> {
-        let (value, half) = self.number()?;
+        let (value, half) = self.number(&self.value)?;
+        if let Some(to) = &self.to {
+            let (end, half_of_end) = self.number(to)?;
+            return Some((value - half, end + half_of_end));
+        }
         let (low, high) = match (take, self.n, self.sd) {
             (Statistic::Share | Statistic::Within, Some(n), _) => {
                 let (_, low, high) = stats::wilson(value / 100.0, n);
@@ -348,8 +359,9 @@ impl Claim {
         let text = self.claimed.to_lowercase();
         let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
         let compares = words.any(|w| COMPARATIVES.contains(&w));
-        // "Similar or worse" and "no gain" permit none.
-        let permits = text.contains("similar") || text.starts_with("no ") || self.grows;
+        // "Similar or worse", "no gain" and "less than 1 %" permit none.
+        let limits = text.split(" than ").skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let permits = text.contains("similar") || text.starts_with("no ") || limits || self.grows;
         let within = |v: f64| self.at_least.is_none_or(|a| a <= v) && self.at_most.is_none_or(|b| v <= b);
         self.origin == Origin::Paper && compares && !permits && self.neutral().is_some_and(within)
     }
@@ -375,6 +387,7 @@ mod tests {
         assert_eq!(mean("value = '2,600'"), Some((2599.5, 2600.5)));
         assert_eq!(mean("value = '100'"), Some((99.5, 100.5)));
         assert_eq!(mean("value = '0'"), Some((-0.5, 0.5)));
+        assert_eq!(mean("value = '-5'\nto = '-1'"), Some((-5.5, -0.5)));
         let loses = |text: &str, claimed| {
             let printed: Printed = toml::from_str(text).expect("as written");
             printed.loses_digits(claimed)
@@ -404,6 +417,8 @@ mod tests {
         assert!(!of("claimed = 'better'\nat_least = 0.99"));
         assert!(of("claimed = 'fewer losses'\nless = 'x'\nat_most = 0.0"));
         assert!(!of("claimed = 'similar or worse'\nversus = 'x'\nat_least = 0.95"));
+        assert!(!of("claimed = 'the increase is less than 1%'\nversus = 'x'\nat_most = 1.01"));
+        assert!(of("claimed = 'less than with 1 MB'\nversus = 'x'\nat_most = 1.01"));
         assert!(!of("claimed = 'better'\norigin = 'ours'\nversus = 'x'\nat_least = 0.99"));
     }
 }

@@ -3,11 +3,11 @@
 
 use crate::claim::Claim;
 use crate::experiment::Experiment;
+use crate::judge::value_text;
 use crate::record::{Record, Value};
 use maud::{Markup, html};
 use serde::Deserialize;
 use slowstart_report::intervals::{Interval, Place, intervals};
-use slowstart_study::words;
 use std::collections::BTreeSet;
 
 /// A figure or a table of a paper.
@@ -78,12 +78,12 @@ fn claim(r: &Record) -> Option<&'static Claim> {
 /// A measured value as an interval.
 fn interval(r: &Record, v: &Value, verdict: &str) -> Interval {
     let ends = if v.low < v.high {
-        format!(" ({} to {})", words::number(v.low), words::number(v.high))
+        format!(" ({} to {})", value_text(v.low), value_text(v.high))
     } else {
         String::new()
     };
     let of = if v.of.is_empty() { &r.says } else { &v.of };
-    let text = format!("{of}: {}{ends}: {verdict}", words::number(v.mid));
+    let text = format!("{of}: {}{ends}: {verdict}", value_text(v.mid));
     Interval { low: v.low, value: v.mid, high: v.high, class: class(verdict), text }
 }
 
@@ -139,12 +139,12 @@ fn places(group: &str, name: &str, r: &Record) -> Vec<Place> {
 fn cell(r: Option<&Record>) -> Markup {
     let Some(r) = r else { return html! { td {} } };
     let values = r.values();
-    let number = |v: &Value| words::number(v.mid);
+    let number = |v: &Value| value_text(v.mid);
     let measured = match values.as_slice() {
         [] => "-".to_string(),
         [one] => {
             let ends = if one.low < one.high {
-                format!(" ({} to {})", words::number(one.low), words::number(one.high))
+                format!(" ({} to {})", value_text(one.low), value_text(one.high))
             } else {
                 String::new()
             };

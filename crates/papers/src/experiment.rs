@@ -297,6 +297,11 @@ impl Experiment {
                 if c.at_least.is_some() || c.at_most.is_some() {
                     return Err(bad("printed: expected without at_least and at_most"));
                 }
+                if printed.is_of_runs() && c.take != Statistic::Mean {
+                    return Err(bad(
+                        "printed: expected `runs` only with the mean; `take = \"highest\"` has a sample of its own",
+                    ));
+                }
                 if printed.loses_digits(&c.claimed) {
                     return Err(bad(&format!("printed: expected the digits of {:?}", c.claimed)));
                 }
@@ -309,8 +314,8 @@ impl Experiment {
                     c.claimed
                 )));
             }
-            if (c.take == Statistic::Highest) != c.sample.is_some_and(|n| n > 1.0) {
-                return Err(bad("sample: expected more than 1, and with the take \"highest\" only"));
+            if (c.take == Statistic::Highest) != c.sample.is_some_and(|n| n >= 1.0) {
+                return Err(bad("sample: expected 1 or more, and with the take \"highest\" only"));
             }
             let is_share = matches!(c.take, Statistic::Share | Statistic::Within);
             if is_share && (c.at_least.is_some_and(|v| v < 0.0) || c.at_most.is_some_and(|v| v > 100.0)) {

@@ -94,8 +94,8 @@ impl Judged<'_> {
         let unit = if matches!(self.claim.take, Statistic::Share | Statistic::Within) { " %" } else { "" };
         let each = |m: &Measured| {
             let none = m.runs == 0;
-            let mut text = if none { "none".into() } else { format!("{}{unit}", words::number(m.value)) };
-            let (low, high) = (words::number(m.low), words::number(m.high));
+            let mut text = if none { "none".into() } else { format!("{}{unit}", value_text(m.value)) };
+            let (low, high) = (value_text(m.low), value_text(m.high));
             if !none && low != high {
                 text = match (m.low.is_finite(), m.high.is_finite()) {
                     (true, true) => format!("{text} ({low} to {high})"),
@@ -123,6 +123,18 @@ impl Judged<'_> {
         let each = self.measured.iter().map(|m| format!("{}: {}", m.of, bound_text(self.claim, m.bound)));
         each.collect::<Vec<_>>().join("; ")
     }
+}
+
+/// A measured value as text: three digits, but near one as many as show by how much it is not one, since ratios of 0.9996
+/// and 1.0004 are not the same.
+pub(crate) fn value_text(x: f64) -> String {
+    let off = (x - 1.0).abs();
+    if off == 0.0 || off >= 0.01 {
+        return words::number(x);
+    }
+    let places = (1.0 - off.log10().floor()).min(6.0) as usize;
+    let text = format!("{x:.places$}");
+    if text.ends_with("000000") { "1".into() } else { text }
 }
 
 /// The end of a bound as text: up to five digits, without zeros at the end, since 1.005 is not 1.
@@ -285,8 +297,8 @@ fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -
 fn range(values: impl Iterator<Item = (f64, f64)>) -> String {
     let whole = values.filter(|(low, high)| !low.is_nan() && !high.is_nan());
     match whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
-        Some((low, high)) if words::number(low) == words::number(high) => words::number(low),
-        Some((low, high)) => format!("{} to {}", words::number(low), words::number(high)),
+        Some((low, high)) if value_text(low) == value_text(high) => value_text(low),
+        Some((low, high)) => format!("{} to {}", value_text(low), value_text(high)),
         None => "-".into(),
     }
 }
@@ -431,6 +443,12 @@ mod tests {
         let j =
             Judged { claim: &c, measured, verdict: Verdict::NotStated, cause: None, reason: String::new() };
         assert_eq!(j.bound_text(), "c, x: 9.3 to 10.7; b, x: 7.5 to 12.5");
+    }
+
+    #[test]
+    fn a_value_near_one_shows_by_how_much_it_is_not_one() {
+        let texts = [1.0, 1.0123, 1.0045, 0.99964, 1.000_107, 1.000_000_1].map(value_text);
+        assert_eq!(texts, ["1", "1.01", "1.0045", "0.99964", "1.00011", "1"]);
     }
 
     #[test]
