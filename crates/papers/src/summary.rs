@@ -125,11 +125,11 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     );
     out.push_str(
         "## Headlines, judged jointly\n\nThe claims of a headline must hold together, with one value of what the paper does not \
-         give. The page of a paper has a table by these values.\n\n| Headline | Paper | Together |\n|---|---|---|\n",
+         give. The page of a paper has what it prints, and a table by these values.\n\n| Headline | Together |\n|---|---|\n",
     );
     for h in &papers.headline {
         if let Some(v) = joint::headline(h, &papers.joint, records)? {
-            let _ = writeln!(out, "| {} | {} | **{}** |", v.says, v.paper, v.together);
+            let _ = writeln!(out, "| {} | **{}** |", v.says, v.together);
         }
     }
     out.push('\n');
