@@ -192,29 +192,33 @@ pub(super) fn forward(
     let start = clock();
     let (mut stood_still, mut meant) = (Span(0), Instant::ZERO);
     while !stop.load(Ordering::Relaxed) {
-        let round = Instant(clock().since(start).0);
-        let late = round.since(meant);
-        meant = round;
         let mut busy = forward.serve(start);
         busy |= back.serve(start);
         busy |= forward.release(start);
         busy |= back.release(start);
+        let time = || Instant(clock().since(start).0);
+        let before = time();
         let came = forward.receive(start)? | back.receive(start)?;
-        if came && late > STOOD_STILL {
+        // What came may have waited since the thread began to read the time before, wherever it was stopped since.
+        let now = time();
+        let late = now.since(meant);
+        let waited = came && late > STOOD_STILL;
+        if waited {
             stood_still += late;
         }
+        let since = if waited { now } else { before };
+        meant = since;
         busy |= came;
         if busy {
             continue;
         }
-        let now = Instant(clock().since(start).0);
         let next = [forward.next(), back.next()].into_iter().flatten();
         let wait = next.map(|due| due.since(now)).min().unwrap_or(IDLE).min(IDLE);
         if wait <= WAKEUP {
             continue;
         }
         let wait = wait - WAKEUP;
-        meant = round + wait;
+        meant = since + wait;
         let timeout = TimeSpec::new((wait.0 / 1_000_000_000) as i64, (wait.0 % 1_000_000_000) as i64);
         let mut ready = [
             PollFd::new(server.file.as_fd(), PollFlags::POLLIN),
