@@ -153,7 +153,8 @@ fn cell(r: Option<&Record>) -> Markup {
         all => {
             let least = all.iter().min_by(|a, b| a.mid.total_cmp(&b.mid));
             let most = all.iter().max_by(|a, b| a.mid.total_cmp(&b.mid));
-            format!("{} to {}", least.map_or(String::new(), number), most.map_or(String::new(), number))
+            let (least, most) = (least.map_or(String::new(), number), most.map_or(String::new(), number));
+            if least == most { least } else { format!("{least} to {most}") }
         }
     };
     html! {
