@@ -284,8 +284,8 @@ fn each_connection_is_assigned_measured_and_counted_once() {
     assert!(differ.iter().all(|d| d.abs() < 0.05), "{differ:?}: a quarter of a round trip is 0.05 s");
 
     // Startups of this project tell how they ended; a connection that has resent more than a probe has left
-    // its startup. One that meets the full queue of the others ends with its first window, and with less than that if its
-    // SYN-ACK was lost.
+    // its startup. If the others have filled the queue it leaves with its first window of ten packets, which is smaller if
+    // its SYN-ACK was lost.
     let known = ["rate-flat", "loss", "timeout", "cwr", "ssthresh"];
     let (mut ended, mut largest) = (0, None);
     for r in rows.iter().filter(|r| r["arm"] == "search") {

@@ -191,23 +191,22 @@ pub(super) fn forward(
     wait_for_packet(server, client, stop);
     let start = clock();
     let (mut stood_still, mut meant) = (Span(0), Instant::ZERO);
+    let time = || Instant(clock().since(start).0);
     while !stop.load(Ordering::Relaxed) {
         let mut busy = forward.serve(start);
         busy |= back.serve(start);
         busy |= forward.release(start);
         busy |= back.release(start);
-        let time = || Instant(clock().since(start).0);
         let before = time();
         let came = forward.receive(start)? | back.receive(start)?;
-        // What came may have waited since the thread began to read the time before, wherever it was stopped since.
+        // Packets that came now may have waited since the last read began, wherever the thread was stopped meanwhile.
         let now = time();
         let late = now.since(meant);
         let waited = came && late > STOOD_STILL;
         if waited {
             stood_still += late;
         }
-        let since = if waited { now } else { before };
-        meant = since;
+        meant = if waited { now } else { before };
         busy |= came;
         if busy {
             continue;
@@ -218,7 +217,7 @@ pub(super) fn forward(
             continue;
         }
         let wait = wait - WAKEUP;
-        meant = since + wait;
+        meant = meant + wait;
         let timeout = TimeSpec::new((wait.0 / 1_000_000_000) as i64, (wait.0 % 1_000_000_000) as i64);
         let mut ready = [
             PollFd::new(server.file.as_fd(), PollFlags::POLLIN),
