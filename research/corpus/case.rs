@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use slowstart_sim::random::Stream;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// What limits a connection besides its congestion window.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -53,14 +54,19 @@ pub(crate) const CONTROLS: &[(&str, u64)] = &[
     ("stopeg", 4),
 ];
 
+/// Paths of a corpus of senders.
+const PATHS: u64 = 100;
+
 /// A connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) number: u64,
     pub(crate) seed: u64,
+    /// Longest time that it may take.
+    pub(crate) longest: Duration,
     pub(crate) kind: Kind,
     pub(crate) path: String,
-    pub(crate) control: &'static str,
+    pub(crate) control: String,
     /// Bytes to send, block by block, with the pause after each block in milliseconds.
     pub(crate) blocks: Vec<(u64, u64)>,
     /// `SO_RCVBUF` of the receiver and `SO_SNDBUF` of the sender, if set.
@@ -153,9 +159,10 @@ impl Case {
         Self {
             number,
             seed,
+            longest: Duration::from_secs(12),
             kind,
             path,
-            control: pick(s, CONTROLS),
+            control: pick(s, CONTROLS).to_string(),
             blocks,
             receive_buffer,
             send_buffer: (kind == Kind::SendBuffer).then(|| ratio(s, 8_000.0, wide) as usize),
@@ -164,6 +171,22 @@ impl Case {
             settings,
             offload: s.below(2) == 0,
         }
+    }
+
+    /// A download or upload without a pause that outlasts most slow starts, with one of these controls, over one of [`PATHS`]
+    /// paths.
+    pub(crate) fn draw_sender(corpus: u64, number: u64, controls: &[String]) -> Self {
+        let mut case = Self::draw(corpus, number);
+        let s = &mut Stream::named(corpus, &format!("path {}", number % PATHS));
+        let (path, bdp) = draw_path(s);
+        let size = ((bdp * ratio(s, 15.0, 60.0)) as u64).clamp(1_000_000, 60_000_000);
+        let s = &mut Stream::named(corpus, &format!("sender {number}"));
+        case.longest = Duration::from_secs(20);
+        case.kind = pick(s, &[(Kind::Bulk, 3), (Kind::Upload, 1)]);
+        case.control = controls[s.below(controls.len() as u64) as usize].clone();
+        (case.path, case.blocks) = (path, vec![(size, 0)]);
+        (case.receive_buffer, case.send_buffer, case.stop_reading) = (None, None, None);
+        case
     }
 
     /// As one line of the index.

@@ -8,7 +8,8 @@
 //! `ssthresh`, `snd_wnd`, `srtt`), and a line of `index.jsonl`. Cases with an even number are for
 //! development, those with an odd number are only reported. What a case is depends on the seed alone; when
 //! its packets are sent depends on the machine. `research/score` compares `slowstart replay`
-//! with it.
+//! with it. With `--senders` the cases are bulk transfers over a hundred paths, whose controls are drawn evenly from all of this
+//! project and three of the kernel: they show which startups are named.
 
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
@@ -26,9 +27,9 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use probe::{PORTS, Trace};
 use slowstart_linux::emulate::{CLIENT, Emulation, SERVER};
-use slowstart_linux::{Held, Spec, load_as};
+use slowstart_linux::{Held, Spec, TABLE, load_as};
 use slowstart_sim::path::PathSpec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -45,21 +46,27 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Longest time that a connection may take.
-const LONGEST: Duration = Duration::from_secs(12);
+/// Controls of the kernel itself.
+const STOCK: [&str; 3] = ["cubic", "reno", "bbr"];
 
 struct Options {
     seed: u64,
     first: u64,
     runs: u64,
     jobs: u64,
+    senders: bool,
     out: PathBuf,
 }
 
 fn options() -> Result<Options> {
-    let mut o = Options { seed: 1, first: 0, runs: 1000, jobs: 8, out: PathBuf::from("corpus") };
+    let mut o =
+        Options { seed: 1, first: 0, runs: 1000, jobs: 8, senders: false, out: PathBuf::from("corpus") };
     let mut words = std::env::args().skip(1);
     while let Some(key) = words.next() {
+        if key == "--senders" {
+            o.senders = true;
+            continue;
+        }
         let value = words.next().ok_or_else(|| format!("{key}: found no value"))?;
         match key.as_str() {
             "--seed" => o.seed = value.parse()?,
@@ -67,7 +74,11 @@ fn options() -> Result<Options> {
             "--runs" => o.runs = value.parse()?,
             "--jobs" => o.jobs = value.parse()?,
             "--out" => o.out = PathBuf::from(value),
-            _ => return Err(format!("{key}: expected --seed, --first, --runs, --jobs or --out").into()),
+            _ => {
+                return Err(
+                    format!("{key}: expected --seed, --first, --runs, --jobs, --senders or --out").into()
+                );
+            }
         }
     }
     Ok(o)
@@ -173,7 +184,7 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
     let file = |end: &str| out.join(format!("{:04}-{end}.pcap", case.number));
     let mut dumps = [tcpdump(e.server(), &file("sender"))?, tcpdump(e.client(), &file("receiver"))?];
     let port = PORTS.start + (case.number % u64::from(PORTS.end - PORTS.start)) as u16;
-    let control = controls.get(case.control).map(String::as_str);
+    let control = controls.get(&*case.control).map(String::as_str);
     let of = |sends: bool| {
         if sends { (None, case.send_buffer, control) } else { (case.receive_buffer, None, None) }
     };
@@ -195,7 +206,7 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
         let (over, listener) = (&over, &listener);
         let timer = s.spawn(move || {
             let mut waited = Duration::ZERO;
-            while waited < LONGEST && !over.load(Ordering::Relaxed) {
+            while waited < case.longest && !over.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(50));
                 waited += Duration::from_millis(50);
             }
@@ -209,7 +220,7 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
             } else {
                 send(&mut server, case, over);
                 // Waits until the client has everything and closes.
-                let _ = server.set_read_timeout(Some(LONGEST));
+                let _ = server.set_read_timeout(Some(case.longest));
                 let _ = server.read(&mut [0]);
             }
             Ok((server, got))
@@ -281,9 +292,18 @@ fn main() -> Result<()> {
     fs::create_dir_all(&o.out)?;
     let mut held: Vec<Held> = Vec::new();
     let mut controls: BTreeMap<&str, String> = BTreeMap::new();
-    for (n, (name, _)) in CONTROLS.iter().enumerate() {
-        let of_kernel = matches!(*name, "cubic" | "reno");
-        let name_in_kernel = if of_kernel {
+    let names: Vec<&str> = if o.senders {
+        STOCK
+            .into_iter()
+            .chain(TABLE.iter().map(|c| c.startup))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    } else {
+        CONTROLS.iter().map(|c| c.0).collect()
+    };
+    for (n, name) in names.iter().enumerate() {
+        let name_in_kernel = if STOCK.contains(name) {
             (*name).to_string()
         } else {
             let loaded = load_as(&Spec::read(name, "cubic")?, format!("cp_{:x}_{n:x}", std::process::id()))?;
@@ -292,6 +312,7 @@ fn main() -> Result<()> {
         };
         controls.insert(name, name_in_kernel);
     }
+    let drawn: Vec<String> = names.iter().map(ToString::to_string).collect();
     let trace = Trace::start()?;
     let index = Mutex::new(File::options().create(true).append(true).open(o.out.join("index.jsonl"))?);
     let (over, next) = (AtomicBool::new(false), AtomicU64::new(o.first));
@@ -303,7 +324,8 @@ fn main() -> Result<()> {
                 if n >= o.first + o.runs {
                     return;
                 }
-                let case = Case::draw(o.seed, n);
+                let case =
+                    if o.senders { Case::draw_sender(o.seed, n, &drawn) } else { Case::draw(o.seed, n) };
                 match run(&case, &controls, &trace, &o.out) {
                     Ok(line) => {
                         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,12 @@
 //! Compares the answers of this library with a corpus that `research/corpus` made:
 //! `cargo run --release -p slowstart-research --bin score -- DIR - odd`. `even` is the half to develop on,
 //! `odd` the half that is only reported. Instead of `-`, a file with the rows of another version
-//! (`slowstart replay --json DIR`). With `list` each answer that is not right is printed.
+//! (`slowstart replay --json DIR`). With `list` each answer that is not right is printed. The first table is of the names that
+//! captures at the sender give its startup.
 
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
+mod names;
 mod truth;
 
 use serde_json::Value;
@@ -151,6 +153,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    let at_sender = best.iter().filter(|((n, end), _)| end == "sender" && of_half(half, *n));
+    names::print(at_sender.filter_map(|((n, _), row)| Some((cases.get(n)?["control"].as_str()?, row))));
     println!("{without} captures are of cases of which the kernel's account is incomplete\n");
     println!(
         "| kernel | captures | right | window within 10 % | other time | invented | missed | not known | certain | of these right |"

@@ -3,6 +3,7 @@
 
 use crate::fork::ForkResult;
 use crate::infer::NoExit;
+use crate::naming::FEW;
 use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
 use slowstart_study::record::Class;
 use slowstart_study::words::{bytes, list, number};
@@ -105,20 +106,24 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
         (Some(name), _) => {
             format!("probably {name}, by what was sent (5 of 111 such answers were wrong in simulations)")
         }
-        _ if let Some(class) = &t.sender_startup_class => {
-            format!("probably {}, which this recording does not tell apart", class.join(" or "))
-        }
+        _ if let Some(class) = &t.sender_startup_class => match class.len() {
+            ..=FEW => format!("probably {}, which this recording does not tell apart", class.join(" or ")),
+            ..=NAMED => format!("probably one of {}, which this recording does not tell apart", list(class)),
+            n => format!("probably one of {n} that this recording does not tell apart{}", none_of(class)),
+        },
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
         (None, [only]) => {
             format!("unknown: only {only} explains what was sent, but too little of it is seen for a name")
         }
         (None, fits) if fits.len() <= NAMED => format!("unknown: {} explain what was sent", list(fits)),
-        (None, fits) => {
-            let out = COMMON.into_iter().filter(|c| !fits.iter().any(|f| f == c)).collect::<Vec<_>>();
-            let not = if out.is_empty() { String::new() } else { format!(", but not {}", out.join(", ")) };
-            format!("unknown: {} startups explain what was sent{not}", fits.len())
-        }
+        (None, fits) => format!("unknown: {} startups explain what was sent{}", fits.len(), none_of(fits)),
     }
+}
+
+/// Says which common startups are not among these.
+fn none_of(all: &[String]) -> String {
+    let out = COMMON.into_iter().filter(|c| !all.iter().any(|f| f == c)).collect::<Vec<_>>();
+    if out.is_empty() { String::new() } else { format!(", but not {}", out.join(", ")) }
 }
 
 /// What the transfer carried, how long it took, and its rate.
@@ -387,6 +392,11 @@ mod tests {
         assert_eq!(
             fact(&class, "startup"),
             "probably hystart or suss, which this recording does not tell apart"
+        );
+        let many = ["standard", "hystart++", "search", "c4", "ess", "suss"].map(String::from);
+        assert_eq!(
+            fact(&Transfer { sender_startup_class: Some(many.into()), ..class }, "startup"),
+            "probably one of 6 that this recording does not tell apart, but not hystart, bbr"
         );
         assert_eq!(
             fact(&fits(None, &["hystart", "suss"]), "startup"),

@@ -1,10 +1,10 @@
 //! Names the startup that a sender used: the one whose window, under the ACKs that the sender got, is what the sender
 //! had in flight, from the initial window through the exit from slow start and into avoidance.
 //!
-//! Every startup that senders run is tried, and BBR. Versions of one startup are one family. Several families may
-//! have sent the same: HyStart that has not left when a packet is lost has done what slow start does. So the answer
-//! is a list, and a name only if one family alone is near. A sender that is none of these may be named by chance: how
-//! often is measured (`examples/certain`).
+//! Nearly every startup of the registry is tried, and BBR. Versions of one startup are one family. Several families may have
+//! sent the same: HyStart that has not left when a packet is lost has done what slow start does. So the answer is a
+//! class, and a name only if one family alone is near. A sender that is none of these may be named by chance: how often
+//! is measured (`examples/certain`, and `research/score` on running kernels).
 
 use crate::infer::{ExitEstimate, flat_growth};
 use crate::track::{Compared, Distance, LEAST_AFTER_LOSS, Track};
@@ -23,6 +23,10 @@ pub const BBR: &str = "bbr";
 /// Startups that do what slow start does unless the host tells them something that a capture does not have, the
 /// handshake lost a packet, or a timer expired.
 const SILENT: [&str; 3] = ["restricted", "tsl", "abc"];
+/// Startups that jump by what the application has written, which no capture shows.
+const BY_THE_QUEUE: [&str; 2] = ["jump-start", "halfback"];
+/// Without an earlier connection Stateful-TCP is HyStart. All others that use what a capture does not show are slow start then.
+const WITHOUT_MEMORY: (&str, &str) = ("stateful", "hystart");
 
 /// How far a startup may be from what was sent, in permille: at all, and for each round trip; to explain it, and to
 /// be possible. One that has a name must be nearer.
@@ -37,8 +41,11 @@ const NAMES_OFF: (u64, u64) = (40, 400);
 /// Round trips that must have been compared, and of them after an exit by a rule.
 const LEAST: u32 = 4;
 const LEAST_AFTER: u32 = 2;
-/// Startups that a class holds at most.
-const CLASS: usize = 3;
+/// Startups of a class of which one must have a window that is exact: a class of few is one by chance more often than
+/// one of many.
+pub const FEW: usize = 3;
+/// Round trips of a cycle of BBR: a flight that stays in the bounds of its gains for as long shows it, however small it is.
+const CYCLE: u32 = 8;
 /// Where at least [`VARIES_IN`] round trips after an exit were compared, their flights must differ by at least this many segments:
 /// otherwise something else than the window holds them.
 const VARIES: u64 = 2;
@@ -51,11 +58,11 @@ const LEAST_SEGMENTS: u64 = 40;
 pub fn family(name: &str) -> Option<&'static str> {
     let entry = registry::named(name)?;
     let Algorithm::Startup(startup) = &entry.algorithm else { return Some(BBR) };
-    if entry.is_reconstructed {
+    if BY_THE_QUEUE.contains(&entry.name) {
         return None;
     }
     if is_silent(&entry) {
-        return Some(STANDARD);
+        return Some(if entry.name == WITHOUT_MEMORY.0 { WITHOUT_MEMORY.1 } else { STANDARD });
     }
     let kind = std::mem::discriminant(startup);
     let same = REGISTRY.iter().filter(|e| std::mem::discriminant(&(e.make)()) == kind);
@@ -165,8 +172,9 @@ fn within(d: Distance, (once, each): (u64, u64)) -> bool {
 pub struct Named {
     /// The one family that explains what was sent; `None` if several do, or none.
     pub name: Option<&'static str>,
-    /// The few families of which the sender used one, where an exit by a rule shows that: what was sent does not tell
-    /// them apart. Unlike `fits` it has those that are farther off but possible, and those that acted like an earlier one.
+    /// The families of which the sender used one: what was sent does not tell them apart. Unlike `fits` it has those that are
+    /// farther off but possible, and those that acted like an earlier one. At most [`FEW`] only where an exit by a rule shows
+    /// that. `None` if that is not known, or if all are possible.
     pub class: Option<Vec<&'static str>>,
     /// All families that explain it, in the order of the registry: what was sent does not tell them apart.
     pub fits: Vec<&'static str>,
@@ -215,14 +223,16 @@ pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
     let shown = |s: &Suspect, d: Distance| {
         let exact = d.off_after <= NAMES_OFF.0 * u64::from(d.after) && d.off_most <= NAMES_OFF.1;
         let large = s.shown.before >= mss * LEAST_SEGMENTS;
-        !s.shown.limited && large && within(d, NAMES) && (d.paces || exact)
+        let cycles = s.family == BBR && d.after >= CYCLE;
+        within(d, NAMES) && (cycles || !s.shown.limited && large && (d.paces || exact))
     };
     let by_loss = |s: &Suspect, d: Distance| s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS;
     let name = alone.filter(|only| {
         near().any(|(s, d)| s.family == *only && shown(s, d) && (by_rule(s, d) || by_loss(s, d)))
     });
-    let is_class = name.is_some() || near().any(|(s, d)| shown(s, d) && by_rule(s, d));
-    let class = Some(class).filter(|c| is_class && c.len() <= CLASS);
+    let exact = name.is_some() || near().any(|(s, d)| shown(s, d) && by_rule(s, d));
+    let excludes = all.iter().any(|s| !class.contains(&s.family));
+    let class = Some(class).filter(|c| excludes && (exact && !c.is_empty() || c.len() > FEW));
     Some(Named { name, class, fits })
 }
 
@@ -240,6 +250,7 @@ mod tests {
         assert_eq!(family("search-3.1"), Some("search"));
         assert_eq!(family("hystart-picoquic"), Some("hystart-picoquic"));
         assert_eq!(family("bbr2-quiche"), Some(BBR));
-        assert_eq!((family("stopeg"), family("none")), (None, None));
+        assert_eq!((family("stateful"), family("careful-resume")), (Some("hystart"), Some(STANDARD)));
+        assert_eq!((family("stopeg"), family("jump-start"), family("none")), (Some("stopeg"), None, None));
     }
 }

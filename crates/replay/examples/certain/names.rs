@@ -4,12 +4,13 @@ use crate::conditions::{self, CONDITIONS};
 use slowstart::registry;
 use slowstart::step::Exit;
 use slowstart_replay::naming;
+use slowstart_replay::transfer::Transfer;
 use slowstart_sim::random::Stream;
 use slowstart_study::run::Job;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Senders that are none of those that are tried: other thresholds.
+/// Senders with other thresholds than those that are tried.
 const OTHERS: [&str; 6] = [
     "hystart:ack_delta=6ms,low_window=48",
     "hystart:rules=5.10",
@@ -19,38 +20,57 @@ const OTHERS: [&str; 6] = [
     "stopeg:share=0.4",
 ];
 
-/// Families that are few.
-const FEW: usize = 4;
-/// The answer for a sender that is in the class that `replay` names.
-const IN_CLASS: &str = "in its class";
+/// Answers for a sender that is in the class that `replay` gives, and for one without a class.
+const FEW: &str = "one of two or three";
+const HALF: &str = "one of up to half";
+const MORE: &str = "one of more";
+const NO_CLASS: &str = "no class";
 
-/// Captures, those with a right name, those with a right name or class, and those where either is wrong.
+/// Captures, those with a right name, with a right class of few, of up to half of the families and of more, and those where a
+/// name or class of few is wrong, and another class.
 #[derive(Copy, Clone, Default)]
 struct Shares {
     all: u64,
     named: u64,
-    right: u64,
+    few: u64,
+    half: u64,
+    more: u64,
     wrong: u64,
+    wrong_class: u64,
 }
 
 impl Shares {
     fn add(&mut self, said: &str) {
         self.all += 1;
-        self.named += u64::from(said == "right");
-        self.right += u64::from(said == "right" || said == IN_CLASS);
+        let right = [
+            ("right", &mut self.named),
+            (FEW, &mut self.few),
+            (HALF, &mut self.half),
+            (MORE, &mut self.more),
+        ];
+        for (what, n) in right {
+            *n += u64::from(said == what);
+        }
         self.wrong += u64::from(said.starts_with("as "));
+        self.wrong_class += u64::from(said.starts_with("in none of "));
     }
 
     fn print(self, what: &str) {
         let percent = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
+        let right = self.named + self.few + self.half + self.more;
+        let answers = right + self.wrong + self.wrong_class;
         println!(
-            "Of {} {what}: {} right ({:.1} %), {} of them a name; {} wrong, {:.1} % of the answers.",
+            "Of {} {what}: {answers} names and classes ({:.1} %), {:.1} % of them right: {} names, {} of two or three, {} of up to half, {} of more. Wrong: {} names and classes of few ({:.2} % of all), {} of more.",
             self.all,
-            self.right,
-            percent(self.right, self.all),
+            percent(answers, self.all),
+            percent(right, answers),
             self.named,
+            self.few,
+            self.half,
+            self.more,
             self.wrong,
-            percent(self.wrong, self.right + self.wrong)
+            percent(self.wrong, self.all),
+            self.wrong_class
         );
     }
 }
@@ -64,8 +84,6 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     let names: Vec<&str> = registry::all().map(|e| e.name).chain(OTHERS).collect();
     let mut families: BTreeMap<String, Said> = BTreeMap::new();
     let mut by_condition: BTreeMap<&str, Said> = BTreeMap::new();
-    // Names and classes, and those of them that are wrong: of startups that are tried, and of others.
-    let mut answers = [(0u32, 0u32); 2];
     let [mut every, mut ended, mut acted] = [Shares::default(); 3];
     for condition in CONDITIONS.iter().filter(|c| only.is_empty() || only.contains(c)) {
         for seed in seeds.clone() {
@@ -77,36 +95,12 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             let o = case.checked().capture(Job { contender: 0, run: 0 });
             let Some((t, _)) = crate::answer(&case, &o, 0) else { continue };
             let startup = &case.study.startups[0];
-            let tried = naming::family(startup.split(':').next().unwrap_or(startup));
-            let family = tried.unwrap_or(startup);
-            let said = match (&t.sender_startup, &t.sender_startup_fits) {
-                (Some(name), _) if name == family => "right".to_string(),
-                (Some(name), _) => format!("as {name}"),
-                (None, None) => "not compared".to_string(),
-                (None, Some(_)) if t.sender_startup_class.is_some() => {
-                    let class = t.sender_startup_class.iter().flatten();
-                    let holds = class.clone().any(|f| f == family);
-                    if holds {
-                        IN_CLASS.to_string()
-                    } else {
-                        format!("as one of {}", class.map(String::as_str).collect::<Vec<_>>().join(", "))
-                    }
-                }
-                (None, Some(fits)) if fits.is_empty() => "none fits".to_string(),
-                (None, Some(fits)) if fits.iter().any(|f| f == family) && fits.len() <= FEW => {
-                    "one of few".to_string()
-                }
-                (None, Some(fits)) if fits.iter().any(|f| f == family) => "several fit".to_string(),
-                (None, Some(_)) => "others fit".to_string(),
-            };
+            let family = naming::family(startup.split(':').next().unwrap_or(startup)).unwrap_or(startup);
+            let said = said(&t, family);
             if said.starts_with("as ") {
                 println!("{condition}, seed {seed}, {startup}, {}: {said}, {:?}", case.study.path, t.exit);
             }
             let wrong = said.starts_with("as ");
-            if wrong || said == "right" || said == IN_CLASS {
-                let answers = &mut answers[usize::from(tried.is_none())];
-                *answers = (answers.0 + 1, answers.1 + u32::from(wrong));
-            }
             every.add(&said);
             if t.exit.is_some() {
                 ended.add(&said);
@@ -119,7 +113,13 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
             if o.row.exit.as_ref().is_some_and(by_rule) {
                 acted.add(&said);
             }
-            let kind = if wrong { "wrong" } else { &said };
+            let kind = if wrong {
+                "wrong"
+            } else if said.starts_with("in none of ") {
+                "wrong class"
+            } else {
+                &said
+            };
             *by_condition.entry(condition).or_default().entry(kind.to_string()).or_default() += 1;
             *families.entry(family.to_string()).or_default().entry(said).or_default() += 1;
         }
@@ -128,27 +128,26 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
         let of = |what: &str| said.get(what).copied().unwrap_or(0);
         let wrong: Vec<String> = said
             .iter()
-            .filter(|(s, _)| s.starts_with("as ") || *s == "wrong")
+            .filter(|(s, _)| s.starts_with("as ") || s.starts_with("in none of ") || s.starts_with("wrong"))
             .map(|(s, n)| format!("{n} {s}"))
             .collect();
         let wrong = if wrong.is_empty() { "0".to_string() } else { wrong.join(", ") };
         println!(
-            "| {name} | {} | {} | {} | {wrong} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {wrong} | {} | {} |",
             said.values().sum::<u64>(),
             of("right"),
-            of(IN_CLASS),
-            of("one of few"),
-            of("several fit"),
-            of("others fit"),
-            of("none fits"),
+            of(FEW),
+            of(HALF),
+            of(MORE),
+            of(NO_CLASS),
             of("not compared")
         );
     };
     let head = |first: &str| {
         println!(
-            "| {first} | Captures | Named, right | In the class named | Name or class wrong | One of 2 to 4 | One of more | Only others fit | None fits | Not compared |"
+            "| {first} | Captures | Named, right | One of two or three | One of up to half | One of more | Wrong | No class | Not compared |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|");
     };
     head("Sender");
     for (name, said) in &families {
@@ -161,7 +160,27 @@ pub(crate) fn print(seeds: &RangeInclusive<u64>, only: &[&str]) {
     every.print("recordings");
     ended.print("recordings that show an end of slow start");
     acted.print("recordings of senders that left by their own rule before a loss");
-    for (of, (all, wrong)) in ["startups that are tried", "others"].iter().zip(answers) {
-        println!("Senders with {of}: {all} names and classes, {wrong} wrong.");
+}
+
+/// What `replay` says of the startup of a sender of this family.
+fn said(t: &Transfer, family: &str) -> String {
+    if let Some(name) = &t.sender_startup {
+        return if name == family { "right".to_string() } else { format!("as {name}") };
     }
+    let Some(class) = &t.sender_startup_class else {
+        return if t.sender_startup_fits.is_some() { NO_CLASS } else { "not compared" }.to_string();
+    };
+    let few = class.len() <= naming::FEW;
+    match class.iter().any(|f| f == family) {
+        true if few => FEW.to_string(),
+        true if class.len() * 2 <= families() => HALF.to_string(),
+        true => MORE.to_string(),
+        false if few => format!("as one of {}", class.join(", ")),
+        false => format!("in none of {}", class.len()),
+    }
+}
+
+/// The families that are tried.
+fn families() -> usize {
+    registry::all().filter_map(|e| naming::family(e.name)).collect::<BTreeSet<_>>().len()
 }
