@@ -183,7 +183,7 @@ impl Case {
         let s = &mut Stream::named(corpus, &format!("sender {number}"));
         case.longest = Duration::from_secs(20);
         case.kind = pick(s, &[(Kind::Bulk, 3), (Kind::Upload, 1)]);
-        case.control = controls[s.below(controls.len() as u64) as usize].clone();
+        case.control.clone_from(&controls[s.below(controls.len() as u64) as usize]);
         (case.path, case.blocks) = (path, vec![(size, 0)]);
         (case.receive_buffer, case.send_buffer, case.stop_reading) = (None, None, None);
         case

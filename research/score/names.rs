@@ -11,8 +11,10 @@ struct Said {
     named: u32,
     /// In its class: of few, of up to half of the families, of more.
     class: [u32; 3],
-    /// What wrong answers said: a name or a class of few, or another class.
-    wrong: [Vec<String>; 2],
+    /// Wrong names and classes of few.
+    wrong: Vec<String>,
+    /// Not in its larger class.
+    wrong_class: u32,
     no_class: u32,
     not_compared: u32,
 }
@@ -23,14 +25,16 @@ impl Said {
             row["sender_startup_class"].as_array().map(|c| c.iter().filter_map(Value::as_str).collect());
         match (row["sender_startup"].as_str(), class) {
             (Some(name), _) if name == truth => self.named += 1,
-            (Some(name), _) => self.wrong[0].push(name.to_string()),
+            (Some(name), _) => self.wrong.push(name.to_string()),
             (None, Some(class)) => {
                 let few = class.len() <= FEW;
-                if !class.contains(&truth) {
-                    self.wrong[usize::from(!few)].push(class.join("/"));
-                } else {
+                if class.contains(&truth) {
                     let size = if few { 0 } else { 1 + usize::from(class.len() * 2 > families) };
                     self.class[size] += 1;
+                } else if few {
+                    self.wrong.push(class.join("/"));
+                } else {
+                    self.wrong_class += 1;
                 }
             }
             (None, None) if row["sender_startup_fits"].is_null() => self.not_compared += 1,
@@ -43,7 +47,7 @@ impl Said {
     }
 
     fn answers(&self) -> u32 {
-        self.right() + self.wrong.iter().map(|w| w.len() as u32).sum::<u32>()
+        self.right() + self.wrong.len() as u32 + self.wrong_class
     }
 
     fn all(&self) -> u32 {
@@ -71,19 +75,20 @@ pub(crate) fn print<'a>(captures: impl Iterator<Item = (&'a str, &'a Value)>) {
         all.add(row, truth, families);
     }
     println!(
-        "| sender | captures | named, right | one of two or three | one of up to half | one of more | wrong | no class | not compared |"
+        "| sender | captures | named, right | one of two or three | one of up to half | one of more | named wrong | not in its class | no class | not compared |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for (name, s) in &by_family {
-        let wrong = s.wrong.iter().flatten().map(|w| format!("as {w}")).collect::<Vec<_>>().join(", ");
+        let wrong = s.wrong.iter().map(|w| format!("as {w}")).collect::<Vec<_>>().join(", ");
         println!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             s.all(),
             s.named,
             s.class[0],
             s.class[1],
             s.class[2],
             if wrong.is_empty() { "0".to_string() } else { wrong },
+            s.wrong_class,
             s.no_class,
             s.not_compared
         );
@@ -96,7 +101,7 @@ pub(crate) fn print<'a>(captures: impl Iterator<Item = (&'a str, &'a Value)>) {
         percent(all.answers(), all.all()),
         all.right(),
         percent(all.right(), all.answers()),
-        all.wrong[0].len(),
-        percent(all.wrong[0].len() as u32, all.all())
+        all.wrong.len(),
+        percent(all.wrong.len() as u32, all.all())
     );
 }

@@ -104,11 +104,15 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
         // As counted on docs/evidence/replay.md.
         (Some(name), _) => {
-            format!("probably {name}, by what was sent (5 of 111 such answers were wrong in simulations)")
+            format!("probably {name}, by what was sent (3 of 150 such answers were wrong in simulations)")
         }
         _ if let Some(class) = &t.sender_startup_class => match class.len() {
-            ..=FEW => format!("probably {}, which this recording does not tell apart", class.join(" or ")),
-            ..=NAMED => format!("probably one of {}, which this recording does not tell apart", list(class)),
+            n if n <= FEW => {
+                format!("probably {}, which this recording does not tell apart", class.join(" or "))
+            }
+            n if n <= NAMED => {
+                format!("probably one of {}, which this recording does not tell apart", list(class))
+            }
             n => format!("probably one of {n} that this recording does not tell apart{}", none_of(class)),
         },
         (None, []) => "unknown: none that was tried explains what was sent".to_string(),
@@ -383,7 +387,7 @@ mod tests {
         };
         assert_eq!(
             fact(&fits(Some("hystart"), &["hystart"]), "startup"),
-            "probably hystart, by what was sent (5 of 111 such answers were wrong in simulations)"
+            "probably hystart, by what was sent (3 of 150 such answers were wrong in simulations)"
         );
         let class = Transfer {
             sender_startup_class: Some(["hystart", "suss"].map(String::from).into()),

@@ -173,8 +173,8 @@ pub struct Named {
     /// The one family that explains what was sent; `None` if several do, or none.
     pub name: Option<&'static str>,
     /// The families of which the sender used one: what was sent does not tell them apart. Unlike `fits` it has those that are
-    /// farther off but possible, and those that acted like an earlier one. At most [`FEW`] only where an exit by a rule shows
-    /// that. `None` if that is not known, or if all are possible.
+    /// farther off but possible, and those that acted like an earlier one. At most [`FEW`] only where an exit by a rule, or a
+    /// growth that no other has, shows that. `None` if that is not known, or if all are possible.
     pub class: Option<Vec<&'static str>>,
     /// All families that explain it, in the order of the registry: what was sent does not tell them apart.
     pub fits: Vec<&'static str>,
@@ -227,12 +227,26 @@ pub(crate) fn named(all: &[Suspect], mss: Bytes) -> Option<Named> {
         within(d, NAMES) && (cycles || !s.shown.limited && large && (d.paces || exact))
     };
     let by_loss = |s: &Suspect, d: Distance| s.family == STANDARD && d.after_loss >= LEAST_AFTER_LOSS;
+    // Until a loss no other grew as it did.
+    let by_growth = |s: &Suspect, d: Distance| {
+        let seen = d.after < LEAST_AFTER && d.rounds + d.after_loss >= LEAST;
+        s.family != STANDARD && s.shown.disturbed.is_some() && seen
+    };
     let name = alone.filter(|only| {
-        near().any(|(s, d)| s.family == *only && shown(s, d) && (by_rule(s, d) || by_loss(s, d)))
+        near().any(|(s, d)| {
+            s.family == *only && shown(s, d) && (by_rule(s, d) || by_loss(s, d) || by_growth(s, d))
+        })
     });
     let exact = name.is_some() || near().any(|(s, d)| shown(s, d) && by_rule(s, d));
-    let excludes = all.iter().any(|s| !class.contains(&s.family));
-    let class = Some(class).filter(|c| excludes && (exact && !c.is_empty() || c.len() > FEW));
+    let class = Some(class).filter(|c| exact && !c.is_empty() || c.len() > FEW).map(|mut c| {
+        // After a loss BBR may fall to what the path holds, as others do, and its model is not exact: only a window that
+        // another kept to shows that it was not used.
+        if !exact && !c.contains(&BBR) {
+            c.push(BBR);
+        }
+        c
+    });
+    let class = class.filter(|c| all.iter().any(|s| !c.contains(&s.family)));
     Some(Named { name, class, fits })
 }
 

@@ -40,6 +40,8 @@ fn an_exit_that_one_family_explains_has_its_name() {
         (deep, "bbr3", "bbr"),
         // A threshold of its own ends its growth.
         ("rate=50Mbit rtt=100ms queue=3bdp", "smooth", "smooth"),
+        // No other grows as it does until a packet is lost.
+        ("rate=20Mbit rtt=100ms queue=1bdp", "adaptive", "adaptive"),
     ] {
         assert_eq!(named(path, startup), (Some(name.into()), vec![name.to_string()]), "{startup}, {path}");
     }
