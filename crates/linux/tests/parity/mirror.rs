@@ -87,6 +87,9 @@ pub(crate) struct Mirror {
     unseen: bool,
     asked: bool,
     first: bool,
+    /// True once it went on in a loss episode: the event of one that reports nothing does not say whether a loss or the
+    /// host's own queue began it.
+    unsaid: bool,
     /// ssthresh at the start, in segments.
     given: u32,
     /// State before the last reduction, until an undo.
@@ -188,6 +191,7 @@ impl Mirror {
             resent: 0,
             asked: false,
             first: false,
+            unsaid: false,
             given: INFINITE,
             before: None,
             unseen: false,
@@ -237,7 +241,10 @@ impl Mirror {
     }
 
     /// Ends the startup; compares the reason if it is the first exit, and counts it.
-    fn leave(&mut self, f: &Facts, t: &mut Tally, reason: ExitReason) {
+    fn leave(&mut self, f: &Facts, t: &mut Tally, mut reason: ExitReason) {
+        if self.unsaid && (reason, f.why) == (ExitReason::Loss, ExitReason::Cwr) {
+            reason = f.why;
+        }
         let expected = if self.first { reason } else { ExitReason::None };
         if f.why != expected {
             t.differ(&self.name, "reason", expected.name(), f);
@@ -484,7 +491,10 @@ impl Mirror {
             self.owns_recovery = self.startup.owns_recovery() && signal != Signal::Timeout;
             match step.exit {
                 Some(e) => self.leave(f, t, why(e)),
-                None if f.why == ExitReason::None => t.continued += 1,
+                None if f.why == ExitReason::None => {
+                    t.continued += 1;
+                    self.unsaid = true;
+                }
                 None => t.differ(&self.name, "congestion", "no exit", f),
             }
         } else if f.why != ExitReason::None {
@@ -505,6 +515,7 @@ impl Mirror {
         }
         if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::FromStart {
             self.startup = self.fresh.clone();
+            self.unsaid = false;
             // The kernel's HyStart continues by itself; the object does not call a startup.
             self.asked |= !self.kernels;
         }
