@@ -255,7 +255,7 @@ pub struct Transfer {
     #[serde(default)]
     pub sender_startup: Option<String>,
     /// The startups of which the sender used one, by what it sent: what was sent does not tell them apart. Three or fewer only
-    /// after a rule ended its slow start, with a window that is exact. Null if that is not known, or if all are possible.
+    /// if a window was exactly in flight. Null if that is not known, or if all are possible.
     #[serde(default)]
     pub sender_startup_class: Option<Vec<String>>,
     /// The startups that explain what was sent, in the order of `slowstart list startups`: what was sent does not tell
