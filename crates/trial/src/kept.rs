@@ -183,17 +183,19 @@ impl Kept {
     }
 
     /// Adds the gap since it was written, which ends now. `cut_bytes` is the length of the row that was half
-    /// written, `rows_of` are the rows of each arm: rows may have been written since, and each was assigned.
+    /// written, `rows_of` are the rows of each arm: rows may have been written since, and each was assigned and is not open.
     pub fn resume(&mut self, now_unix_s: u64, kernel: Option<String>, cut_bytes: u64, rows_of: &[u64]) {
         for (assigned, rows) in self.counts.assigned.iter_mut().zip(rows_of) {
             *assigned = (*assigned).max(*rows);
         }
+        let closed = self.counts.assigned.iter().zip(rows_of);
+        let open = self.open.iter().zip(closed).map(|(open, (all, rows))| *open.min(&(all - rows))).collect();
         let changed = kernel != self.kernel;
         self.gaps.push(Gap {
             from_unix_s: self.last_unix_s,
             to_unix_s: now_unix_s,
             ended: self.ended,
-            open: self.open.clone(),
+            open,
             cut_bytes,
             kernel_before: self.kernel.take().filter(|_| changed),
         });
@@ -448,10 +450,11 @@ mod tests {
     #[test]
     fn a_gap_says_since_when_what_was_open_and_what_changed() {
         let mut kept = Kept::new(fixed("ours:50%", 7), "a".into(), 100, Some("6.18".into()));
-        (kept.last_unix_s, kept.open) = (160, vec![3, 4]);
+        (kept.last_unix_s, kept.open) = (160, vec![1, 2]);
         kept.counts.assigned = vec![5, 2];
         kept.resume(1000, Some("6.18".into()), 17, &[4, 3]);
         assert_eq!(kept.counts.assigned, [5, 3], "a row that came after them was assigned");
+        // And its connection is not open.
         kept.ended = true;
         kept.resume(2000, Some("6.19".into()), 0, &[0; 2]);
         let gap = |from_unix_s, to_unix_s, ended, open: [u64; 2], cut_bytes, kernel: Option<&str>| Gap {
@@ -464,7 +467,7 @@ mod tests {
         };
         assert_eq!(
             kept.gaps,
-            [gap(160, 1000, false, [3, 4], 17, None), gap(1000, 2000, true, [0, 0], 0, Some("6.18"))]
+            [gap(160, 1000, false, [1, 0], 17, None), gap(1000, 2000, true, [0, 0], 0, Some("6.18"))]
         );
     }
 }
