@@ -5,7 +5,7 @@ use slowstart::registry;
 use slowstart_replay::naming::{FEW, family};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Captures by what is said of their sender's startup.
+/// How many captures got which answer about the startup of their sender.
 #[derive(Clone, Debug, Default)]
 struct Said {
     named: u32,

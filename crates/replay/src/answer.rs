@@ -104,7 +104,7 @@ fn startup(t: &Transfer, fits: &[String]) -> String {
     match (&t.sender_startup, fits) {
         // As counted on docs/evidence/replay.md.
         (Some(name), _) => {
-            format!("probably {name}, by what was sent (5 of 155 such answers were wrong in simulations)")
+            format!("probably {name}, by what was sent (5 of 132 such names were wrong in simulations)")
         }
         _ if let Some(class) = &t.sender_startup_class => match class.len() {
             n if n <= FEW => {
@@ -387,7 +387,7 @@ mod tests {
         };
         assert_eq!(
             fact(&fits(Some("hystart"), &["hystart"]), "startup"),
-            "probably hystart, by what was sent (5 of 155 such answers were wrong in simulations)"
+            "probably hystart, by what was sent (5 of 132 such names were wrong in simulations)"
         );
         let class = Transfer {
             sender_startup_class: Some(["hystart", "suss"].map(String::from).into()),

@@ -87,7 +87,7 @@ pub(crate) struct Mirror {
     unseen: bool,
     asked: bool,
     first: bool,
-    /// True once it went on in a loss episode: the event of one that reports nothing does not say whether a loss or the
+    /// True once it went on in a loss episode: if it reports nothing, the event does not say whether a loss, a mark or the
     /// host's own queue began it.
     unsaid: bool,
     /// ssthresh at the start, in segments.
