@@ -1,5 +1,6 @@
 //! The conditions of the corpus: for each, connections drawn from a seed.
 
+use slowstart::units::Span;
 use slowstart_sim::path::Files;
 use slowstart_sim::random::Stream;
 use slowstart_study::scenario::{Study, StudyText};
@@ -57,6 +58,8 @@ pub(crate) struct Case {
     pub(crate) delay: Vec<u32>,
     /// The base RTT without it, seconds.
     pub(crate) rtt_s: f64,
+    /// By how much later most packets come than those that overtake them, seconds.
+    pub(crate) late_s: f64,
     /// The rate of the link, or the mean of one that changes, bits per second.
     pub(crate) link_bps: f64,
     pub(crate) capacity: Capacity,
@@ -71,6 +74,18 @@ impl Case {
         }
         let i = (at / TICK) as usize % self.delay.len();
         self.rtt_s / 2.0 + f64::from(self.delay[i]) / 1e3
+    }
+
+    /// The mean rate of the link while a transfer of so many seconds ran, bits per second: of a rate that changes, a
+    /// short transfer does not meet the mean of all times.
+    pub(crate) fn link_bps(&self, study: &Study, seconds: f64) -> f64 {
+        if self.capacity != Capacity::Measured || !study.against.is_empty() {
+            return self.link_bps;
+        }
+        let from = study.start();
+        let carried =
+            study.path.build(study.run_seed(0)).forward.capacity(from, from + Span((seconds * 1e9) as u64));
+        carried.0 as f64 * 8.0 / seconds
     }
 
     /// The study that runs it.
@@ -153,6 +168,7 @@ pub(crate) fn draw(condition: &str, seed: u64) -> Case {
     let (mut keys, mut delay, mut damage) = (Vec::new(), Vec::new(), Damage::None);
     let (mut queue, mut capacity, mut app) = (queue, Capacity::Constant(rate), None);
     let (mut size, mut against, mut profile) = (size, Vec::new(), d.of(&["linux-6.18", "linux-6.18-fq"]));
+    let mut late_s = 0.0;
     let ms = |s: f64| format!("{:.2}ms", s * 1e3);
     match condition {
         "steady" => {}
@@ -192,8 +208,9 @@ pub(crate) fn draw(condition: &str, seed: u64) -> Case {
             keys.push(format!("{own}={} aggregate={}", ms(d.log(0.001, 0.03)), ms(d.log(0.001, 0.008))));
         }
         "reordering" => {
-            let (share, late) = (d.log(0.1, 10.0), rtt * d.log(0.02, 0.6));
-            keys.push(format!("reorder={share:.2}%,0%,delay={}", ms(late)));
+            let share = d.log(0.1, 10.0);
+            late_s = rtt * d.log(0.02, 0.6);
+            keys.push(format!("reorder={share:.2}%,0%,delay={}", ms(late_s)));
         }
         "second route" => {
             keys.push(format!("second_route={:.2}%,{}", d.log(0.1, 50.0), ms(rtt * d.log(0.01, 0.6))));
@@ -263,5 +280,5 @@ pub(crate) fn draw(condition: &str, seed: u64) -> Case {
         seed: Some(seed),
         ..StudyText::default()
     };
-    Case { study, delay, rtt_s: rtt, link_bps: rate, capacity, damage }
+    Case { study, delay, rtt_s: rtt, late_s, link_bps: rate, capacity, damage }
 }

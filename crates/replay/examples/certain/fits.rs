@@ -14,13 +14,14 @@ use std::io::Cursor;
 struct Held([u32; 4]);
 
 impl Held {
-    fn add(&mut self, e: &Estimate, truth: f64) {
+    /// Adds an estimate of what is one of `truths`.
+    fn add(&mut self, e: &Estimate, truths: &[f64]) {
         if let Some(high) = e.high {
             self.0[0] += 1;
-            self.0[1] += u32::from((e.low..=high).contains(&truth));
+            self.0[1] += u32::from(truths.iter().any(|t| (e.low..=high).contains(t)));
         } else {
             self.0[2] += 1;
-            self.0[3] += u32::from(e.low <= truth);
+            self.0[3] += u32::from(truths.iter().any(|t| e.low <= *t));
         }
     }
 }
@@ -53,12 +54,12 @@ impl Fits {
             self.refused += 1;
             return;
         };
-        self.rate.add(&path.rate_bps, case.link_bps);
+        self.rate.add(&path.rate_bps, &[case.link_bps(&case.checked(), o.row.duration_s)]);
         let times = (0..=(o.row.duration_s * 100.0) as u32).map(|n| f64::from(n) / 100.0);
         let least = times.map(|at| case.base_rtt_s(at)).fold(f64::INFINITY, f64::min);
-        self.rtt.add(&path.base_rtt_s, least);
+        self.rtt.add(&path.base_rtt_s, &[least, least + case.late_s]);
         if let Some(buffer) = o.row.buffer_bytes {
-            self.queue.add(&path.queue_bytes, buffer as f64);
+            self.queue.add(&path.queue_bytes, &[buffer as f64]);
         }
     }
 

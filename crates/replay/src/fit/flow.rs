@@ -98,13 +98,13 @@ impl Flow {
         Self { sends: self.sends.clone(), acks, ..*self }
     }
 
-    /// The flow without a delay that depends on the time at which an ACK comes.
-    pub(super) fn without(&self, delay: impl Fn(f64) -> f64) -> Self {
-        let earlier = |a: &Acked| {
-            let by = delay(a.at);
+    /// The flow without a delay of each ACK, by its index and the time at which it came.
+    pub(super) fn without(&self, delay: impl Fn(usize, f64) -> f64) -> Self {
+        let earlier = |(i, a): (usize, &Acked)| {
+            let by = delay(i, a.at);
             Acked { at: a.at - by, rtt: a.rtt.map(|r| r - by), ..*a }
         };
-        let mut acks: Vec<Acked> = self.acks.iter().map(earlier).collect();
+        let mut acks: Vec<Acked> = self.acks.iter().enumerate().map(earlier).collect();
         acks.sort_by(|a, b| a.at.total_cmp(&b.at));
         let least = acks.iter().filter_map(|a| a.rtt).fold(f64::INFINITY, f64::min).max(1e-6);
         Self { sends: self.sends.clone(), acks, least, ..*self }

@@ -12,6 +12,7 @@ mod rate;
 pub mod rate_over_time;
 pub mod sampled;
 mod slots;
+mod steps;
 pub mod text;
 mod waves;
 
@@ -171,11 +172,19 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     if slot > 0.0 {
         flow = flow.grouped();
     }
+    let mut notes = Vec::new();
+    if let Some(found) = steps::find(&flow) {
+        notes.push(format!(
+            "the path was up to {:.1} ms longer for {:.2} s: its RTT did not fall while the flight did",
+            found.most * 1e3,
+            found.seconds
+        ));
+        flow = found.without;
+    }
     let mut busy = rate::busy(&flow, slot).ok_or_else(|| {
         format!("found {acks} ACKs of new data within less than a round trip, expected those of several")
     })?;
     let jitter = jitter::find(&flow, &busy, slot);
-    let mut notes = Vec::new();
     let mut wave = None;
     if !busy.full {
         notes.push(limits(f));
@@ -216,6 +225,17 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         notes
             .push("a policer limited the sender, so that rate and queue of the link are lower bounds".into());
     }
+    if !busy.full {
+        // Its rate is a lower bound, and so is what it held.
+        (queue.bytes.low, queue.bytes.high) = (flow.packet, None);
+        if busy.stretched {
+            queue.bytes.value = flow.packet;
+            queue.bytes.basis = "longer RTTs were the path's: no packet is known to have waited".into();
+        }
+    }
+    if varies > 0.0 {
+        queue.bytes.low = queue.least.min(queue.bytes.low);
+    }
     let lost = queue.loss.as_ref().map_or(0.0, |l| l.value);
     let first_delay_s = (changes.is_some() && slot == 0.0)
         .then(|| first_delay(&flow, f.iw.0 as f64 * flow.packet / f.mss.0 as f64))
@@ -226,7 +246,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         high: Some(jitter.most * 4.0 / 3.0),
         basis: format!("how ACKs scatter about {} lines of 32 ACKs of a full link", jitter.lines),
     });
-    let mut rate_bps = busy.estimate(lost, rate_vary.as_ref());
+    let mut rate_bps = busy.estimate(lost, rate_vary.as_ref(), changes.is_some());
     if let Some(faster) = busy.faster.filter(|_| busy.full && rate_vary.is_none()) {
         let faster = faster * 8.0;
         if changes.is_none() {

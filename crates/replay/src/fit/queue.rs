@@ -17,6 +17,9 @@ const BEYOND: f64 = 1.3;
 pub(super) struct Queue {
     /// Bytes on the wire that it holds; without an upper end if it never filled.
     pub(super) bytes: Estimate,
+    /// What it holds at least if it is unknown which waits were the queue's: the least backlog before a packet that was
+    /// lost, bytes.
+    pub(super) least: f64,
     /// A chance of a drop above a backlog.
     pub(super) random_drop: Option<RandomDrop>,
     /// A chance of a loss that does not depend on the queue.
@@ -65,12 +68,38 @@ fn backlogs(flow: &Flow, link: &Link) -> Vec<Found> {
     };
     let mut samples: Vec<(f64, f64, f64)> = flow.acks.iter().filter_map(waited).collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    bound(&mut samples, flow, link.rate * (1.0 + link.varies));
     let found = |s: &super::flow::Send| {
         let next = samples.partition_point(|p| p.0 <= s.at + 1e-9);
         let (_, backlog, greater) = next.checked_sub(1).map_or((0.0, 0.0, 0.0), |i| samples[i]);
         Found { backlog, greater, bytes: s.bytes, lost: s.lost }
     };
     flow.sends.iter().filter(|s| !s.again).map(found).collect()
+}
+
+/// A queue grows by no more than what is sent, and shrinks by no more than what the link carries: a packet that waited
+/// for more than the one before it and what was sent since, or for more than the next one and what was carried until
+/// then, waited elsewhere. Samples are send time, backlog and greater backlog, in order of time.
+fn bound(samples: &mut [(f64, f64, f64)], flow: &Flow, rate: f64) {
+    let mut upto = vec![0.0];
+    upto.extend(flow.sends.iter().scan(0.0, |sum, s| {
+        *sum += s.bytes;
+        Some(*sum)
+    }));
+    let sent = |from: f64, to: f64| {
+        let index = |at: f64| flow.sends.partition_point(|s| s.at < at);
+        upto[index(to + 1e-9)] - upto[index(from - 1e-9)]
+    };
+    for i in 1..samples.len() {
+        let (before, now) = (samples[i - 1], &mut samples[i]);
+        let more = sent(before.0, now.0);
+        (now.1, now.2) = (now.1.min(before.1 + more), now.2.min(before.2 + more));
+    }
+    for i in (1..samples.len()).rev() {
+        let (now, before) = (samples[i], &mut samples[i - 1]);
+        let less = (now.0 - before.0) * rate + flow.packet;
+        (before.1, before.2) = (before.1.min(now.1 + less), before.2.min(now.2 + less));
+    }
 }
 
 /// The range of a count of independent events.
@@ -87,6 +116,7 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
     let packets = |of: &mut dyn Iterator<Item = &Found>| of.map(|f| f.lost).sum::<f64>() / packet;
     let sent = all.iter().map(|f| f.bytes).sum::<f64>() / packet;
 
+    let least = lost.iter().map(|f| f.backlog).reduce(f64::min).unwrap_or_default().max(packet);
     let depths: Vec<f64> = lost.iter().map(|f| f.backlog).collect();
     let drops = quantile(&depths, 0.05).filter(|d| {
         let drops = packets(&mut lost.iter().copied()) >= MANY;
@@ -107,6 +137,7 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
                 high: None,
                 basis: "the greatest backlog in which a packet was taken in".into(),
             },
+            least,
             random_drop: Some(RandomDrop {
                 share: Estimate {
                     value: dropped / reached,
@@ -148,5 +179,5 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
         let basis = format!("{shallow:.0} of {sent:.0} packets were lost while the queue had room");
         Estimate { value: shallow / sent, low: low / sent, high: Some((high / sent).min(1.0)), basis }
     });
-    Queue { bytes, random_drop: None, loss }
+    Queue { bytes, least, random_drop: None, loss }
 }

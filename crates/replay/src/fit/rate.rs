@@ -11,7 +11,8 @@ const ENOUGH: usize = 3;
 const BUSY: f64 = 0.4;
 /// Share of retransmissions in what is delivered, up to which losses are not being repaired.
 const REPAIRS: f64 = 0.02;
-/// Share of the busy time, and difference from the mean rate, at which intervals without repairs are enough.
+/// Share of the busy time, and difference from the mean rate, at which intervals without repairs are enough. Fewer
+/// intervals than are wanted may be off by that difference.
 const CLEAN: f64 = 0.3;
 const ALIKE: f64 = 0.12;
 /// Standing delay from which the link counts as full, in least RTTs and in packets.
@@ -68,11 +69,15 @@ pub(super) struct Busy {
     /// The standard deviation of the intervals' rates, as a share of the rate, and their number.
     deviation: f64,
     intervals: usize,
-    /// True if losses were repaired in some of them, and the greatest of their rates.
+    /// True if losses were repaired in some of them.
     repairs: bool,
+    /// The least and the greatest of their rates.
+    least: f64,
     most: f64,
     /// False if no queue stood: the rate is the greatest that was delivered.
     pub(super) full: bool,
+    /// True if RTTs were longer without a queue.
+    pub(super) stretched: bool,
 }
 
 /// What was in flight when each ACK came: sent for the first time, and not delivered, bytes.
@@ -176,7 +181,8 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
         (i.iter().map(|i| i.rate * i.seconds).sum::<f64>() / seconds, seconds)
     };
     let (rate, seconds) = of(&busy);
-    let full = most > FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot && !follows(&all, &busy);
+    let longer = most > FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot;
+    let full = longer && !follows(&all, &busy);
     // A single long RTT may be a wave, if more was delivered without it.
     let highest = all.iter().map(|i| i.rate).fold(0.0, f64::max);
     let full = full && (busy.len() >= ENOUGH || highest < rate * (1.0 + ALIKE));
@@ -191,8 +197,10 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
             deviation: (2.0 * flow.packet / (best.rate * best.seconds) + GREATEST).min(1.0),
             intervals: 1,
             repairs: false,
+            least: best.rate,
             most: best.rate,
             full,
+            stretched: longer || slot > 0.0,
         });
     }
     let variance = busy.iter().map(|i| (i.rate / rate - 1.0).powi(2)).sum::<f64>() / busy.len() as f64;
@@ -215,14 +223,17 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
         deviation: variance.sqrt(),
         intervals: busy.len(),
         repairs: busy.iter().any(|i| !i.clean),
+        least: busy.iter().map(|i| i.rate).fold(f64::INFINITY, f64::min),
         most: greatest,
         full,
+        stretched: false,
     })
 }
 
 impl Busy {
-    /// The rate on the wire, bits per second. `share_lost` behind the link was carried by it.
-    pub(super) fn estimate(&self, share_lost: f64, vary: Option<&Vary>) -> Estimate {
+    /// The rate on the wire, bits per second. `share_lost` behind the link was carried by it. Of a rate that `changes`
+    /// the interval holds those of all intervals.
+    pub(super) fn estimate(&self, share_lost: f64, vary: Option<&Vary>, changes: bool) -> Estimate {
         let value = self.rate * 8.0 / (1.0 - share_lost);
         if !self.full {
             return Estimate {
@@ -235,13 +246,16 @@ impl Busy {
         // The mean over n intervals; of a rate that is drawn anew now and then, over as many draws.
         let draws = vary.map_or(self.intervals as f64, |v| (self.seconds / v.period_s.value).max(1.0));
         let deviation = vary.map_or(self.deviation, |v| v.share.value / 3_f64.sqrt());
-        let off = (2.0 * deviation / draws.sqrt()).max(0.002);
-        let most = if self.repairs { self.most * 8.0 / (1.0 - share_lost) } else { value };
+        let alone = if self.intervals < ENOUGH { ALIKE } else { 0.002 };
+        let off = (2.0 * deviation / draws.sqrt()).max(alone);
+        let wire = 8.0 / (1.0 - share_lost);
+        let least = if changes { self.least * wire } else { value };
+        let most = if changes || self.repairs { self.most * wire } else { value };
         let repairs =
             if self.repairs { "; in some losses were repaired, and ACKs report late then" } else { "" };
         Estimate {
             value,
-            low: value * (1.0 - off),
+            low: least.min(value) * (1.0 - off),
             high: Some(most.max(value) * (1.0 + off)),
             basis: format!(
                 "{:.3} s in which a queue stood, in {} intervals{repairs}",

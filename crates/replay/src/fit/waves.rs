@@ -121,7 +121,7 @@ pub(super) fn find(flow: &Flow, busy: &Busy, slot: f64) -> Option<Found> {
         return None;
     }
     let amplitude = libm::hypot(fit.sine, fit.cosine);
-    let delay = |at: f64| {
+    let delay = |_, at: f64| {
         let (sin, cos) = libm::sincos(TAU * frequency * (at - start));
         amplitude + fit.sine * sin + fit.cosine * cos
     };
