@@ -102,14 +102,17 @@ fn a_league_shows_the_cases_that_all_played() {
     for signal in SIGNALS {
         let dir = folder(&format!("league-{}", signal.0));
         let league =
-            ["league", "standard,hystart", "--population", "shallow", "--runs", "500", "--out", utf8(&dir)];
+            ["league", "standard,hystart", "--population", "shallow", "--runs", "5000", "--out", utf8(&dir)];
         let mut child = start(&league);
         let id = child.id();
         wait_until(&mut child, || processor_time_s(id) >= 3.0);
         let (shown, said) = interrupted(child, signal);
         let done = shown.split(" cases of ").next().expect("a number").parse::<usize>();
         let done = done.unwrap_or_else(|_| panic!("{shown}{said}"));
-        assert!((1..500).contains(&done) && said.contains(&format!("interrupted, {done} of 500")), "{said}");
+        assert!(
+            (1..5000).contains(&done) && said.contains(&format!("interrupted, {done} of 5000")),
+            "{said}"
+        );
         let rows = fs::read_to_string(dir.join("league.jsonl")).expect("rows");
         for startup in ["standard", "hystart"] {
             assert_eq!(rows.matches(&format!("\"startup\":\"{startup}\"")).count(), done, "{startup}");
@@ -248,10 +251,12 @@ fn a_reproduction_that_cannot_print_ends_too() {
 fn two_engines_go_on_with_the_paths_that_were_run() {
     let lines = |dir: &Path| fs::read_to_string(dir.join("results.jsonl")).unwrap_or_default();
     let arguments = |dir: &Path| {
-        let all = "kernel-patch sim sim --population leo --cases 2000 --size 30kB -j 1 --out";
+        let all = "kernel-patch sim sim --population leo --cases 1000 --size 30kB -j 1 --out";
         all.split(' ').map(String::from).chain([utf8(dir).to_string()]).collect::<Vec<_>>()
     };
     let start = |dir: &Path| start(&arguments(dir).iter().map(String::as_str).collect::<Vec<_>>());
+    let whole = folder("kernel-patch-whole");
+    let at_once = start(&whole).wait_with_output().expect("it ends");
     for signal in SIGNALS {
         let dir = folder(&format!("kernel-patch-{}", signal.0));
         let mut child = start(&dir);
@@ -260,17 +265,15 @@ fn two_engines_go_on_with_the_paths_that_were_run() {
         let first = lines(&dir);
         let done = first.lines().count();
         assert!(printed.contains(&format!(" {done} paths of 1 population")), "{printed}");
-        assert!(said.contains(&format!("{done} of 2000 finished")), "{said}");
+        assert!(said.contains(&format!("{done} of 1000 finished")), "{said}");
         let out = start(&dir).wait_with_output().expect("it ends");
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert!(
-            text(&out.stderr).contains(&format!("{done} of 2000 paths are there")),
+            text(&out.stderr).contains(&format!("{done} of 1000 paths are there")),
             "{}",
             text(&out.stderr)
         );
-        assert!(lines(&dir).starts_with(&first) && lines(&dir).lines().count() == 2000);
-        let whole = folder("kernel-patch-whole");
-        let at_once = start(&whole).wait_with_output().expect("it ends");
+        assert!(lines(&dir).starts_with(&first) && lines(&dir).lines().count() == 1000);
         assert_eq!(text(&out.stdout), text(&at_once.stdout));
         for file in ["table.txt", "old.jsonl", "new.jsonl"] {
             let [a, b] = [&dir, &whole].map(|d| fs::read(d.join(file)).expect("written"));
