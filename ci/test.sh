@@ -225,8 +225,8 @@ wait
 beside as_a_user
 beside test_kernel
 beside python_and_pages
-step test lane other
-step doc env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
+step test lane other --tests
+RUSTDOC=$PWD/ci/rustdoc.sh step test-doc lane other --doc
 if have_target >/dev/null 2>&1; then
   step no-std cargo build --locked -p slowstart --target "$bare"
 else
