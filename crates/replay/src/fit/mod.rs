@@ -229,8 +229,8 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         // Its rate is a lower bound, and so is what it held.
         (queue.bytes.low, queue.bytes.high) = (flow.packet, None);
         if busy.stretched {
-            queue.bytes.value = flow.packet;
-            queue.bytes.basis = "longer RTTs were the path's: no packet is known to have waited".into();
+            queue.bytes.basis =
+                "the greatest backlog if longer RTTs were waits: none is known to have been one".into();
         }
     }
     if varies > 0.0 {

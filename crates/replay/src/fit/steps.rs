@@ -7,8 +7,9 @@ use super::flow::Flow;
 
 /// RTTs are the same if they differ by less than this share.
 const SAME: f64 = 0.02;
-/// By how many times that an RTT exceeds the transfer's least where the path was longer.
-const LONGER: f64 = 3.0;
+/// By how many times that, and by how many packets at the mean rate of the transfer, an RTT exceeds the transfer's least
+/// where the path was longer: less may be the time of a packet on a slow link, or of the one before it.
+const LONGER: (f64, f64) = (3.0, 4.0);
 /// So many round trips came down to it, and the flight of one of them was so many times that of another.
 const ENOUGH: usize = 3;
 const LARGER: f64 = 1.5;
@@ -59,11 +60,14 @@ fn leasts(flow: &Flow) -> Vec<Least> {
 /// Finds the times at which the path was longer than at its shortest, if there are such.
 pub(super) fn find(flow: &Flow) -> Option<Found> {
     let leasts = leasts(flow);
+    let (first, last) = (flow.acks.first()?, flow.acks.last()?);
+    let packets = LONGER.1 * flow.packet * (last.at - first.at) / last.delivered;
     // First and last ACK, and by how much the path was longer.
     let mut longer: Vec<(usize, usize, f64)> = Vec::new();
     for l in &leasts {
         let near = l.rtt * SAME;
-        if l.rtt - flow.least < LONGER * near || longer.last().is_some_and(|s| l.ack <= s.1) {
+        if l.rtt - flow.least < (LONGER.0 * near).max(packets) || longer.last().is_some_and(|s| l.ack <= s.1)
+        {
             continue;
         }
         let shorter = |i: &usize| flow.acks[*i].rtt.is_some_and(|rtt| rtt < l.rtt - near);
