@@ -1,9 +1,13 @@
 //! What one connection of the corpus is: path, congestion control, settings of both hosts, and application,
 //! drawn from a seed.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use slowstart_sim::random::Stream;
+use std::error::Error;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// What limits a connection besides its congestion window.
@@ -79,6 +83,21 @@ pub(crate) struct Case {
     pub(crate) settings: Vec<(&'static str, &'static str)>,
     /// Super-segments in the captures, as offloads of the interfaces show them.
     pub(crate) offload: bool,
+    /// The condition of a case that was [read](Case::read).
+    pub(crate) condition: Option<String>,
+}
+
+/// A line that `certain FROM TO cases` prints (`crates/replay/examples/certain`).
+#[derive(Clone, Debug, Deserialize)]
+struct Line {
+    condition: String,
+    seed: u64,
+    path: String,
+    delay_ms: Vec<u32>,
+    control: String,
+    bytes: u64,
+    rmem: Option<u64>,
+    send_buffer: Option<u64>,
 }
 
 /// Draws one of these by weight.
@@ -170,7 +189,38 @@ impl Case {
             initial_window: (s.below(100) < 25).then(|| [2, 3, 4, 16, 32][s.below(5) as usize]),
             settings,
             offload: s.below(2) == 0,
+            condition: None,
         }
+    }
+
+    /// Reads a case from a line; writes its trace of delays to the folder.
+    pub(crate) fn read(number: u64, line: &str, out: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let line: Line = serde_json::from_str(line)?;
+        let mut path = line.path;
+        if !line.delay_ms.is_empty() {
+            let file = out.join(format!("{number:04}.delay"));
+            let lines: Vec<String> = line.delay_ms.iter().map(|ms| format!("{ms}\n")).collect();
+            fs::write(&file, lines.concat())?;
+            let name = fs::canonicalize(&file)?;
+            path = path.replace("delay_trace=delay", &format!("delay_trace={}", name.display()));
+        }
+        Ok(Self {
+            number,
+            seed: line.seed,
+            longest: Duration::from_secs(30),
+            kind: Kind::Bulk,
+            path,
+            control: line.control,
+            blocks: vec![(line.bytes, 0)],
+            // The kernel doubles what is asked for.
+            receive_buffer: line.rmem.map(|b| b as usize / 2),
+            send_buffer: line.send_buffer.map(|b| b as usize / 2),
+            stop_reading: None,
+            initial_window: None,
+            settings: Vec::new(),
+            offload: false,
+            condition: Some(line.condition),
+        })
     }
 
     /// A download or upload without a pause that outlasts most slow starts, with one of these controls, over one of [`PATHS`]
@@ -192,8 +242,9 @@ impl Case {
     /// As one line of the index.
     pub(crate) fn describe(&self) -> Value {
         let settings: Vec<String> = self.settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let kind = self.condition.as_deref().unwrap_or(self.kind.name());
         json!({
-            "case": self.number, "seed": self.seed, "kind": self.kind.name(), "path": self.path,
+            "case": self.number, "seed": self.seed, "kind": kind, "path": self.path,
             "control": self.control, "bytes": self.blocks.iter().map(|b| b.0).sum::<u64>(),
             "receive_buffer": self.receive_buffer, "send_buffer": self.send_buffer,
             "initial_window": self.initial_window, "settings": settings, "offload": self.offload,

@@ -9,7 +9,8 @@
 //! development, those with an odd number are only reported. What a case is depends on the seed alone; when
 //! its packets are sent depends on the machine. `research/score` compares `slowstart replay`
 //! with it. With `--senders` the cases are bulk transfers over a hundred paths, whose controls are drawn evenly from all of this
-//! project and three of the kernel: they show which startups are named.
+//! project and three of the kernel: they show which startups are named. With `--cases FILE` they are those of the file, which
+//! `certain FROM TO cases` (`crates/replay/examples`) prints: kernels under the conditions of simulated recordings.
 
 #![allow(clippy::disallowed_methods, reason = "it reads files of its own")]
 
@@ -42,7 +43,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -55,12 +56,20 @@ struct Options {
     runs: u64,
     jobs: u64,
     senders: bool,
+    cases: Option<PathBuf>,
     out: PathBuf,
 }
 
 fn options() -> Result<Options> {
-    let mut o =
-        Options { seed: 1, first: 0, runs: 1000, jobs: 8, senders: false, out: PathBuf::from("corpus") };
+    let mut o = Options {
+        seed: 1,
+        first: 0,
+        runs: 1000,
+        jobs: 8,
+        senders: false,
+        cases: None,
+        out: PathBuf::from("corpus"),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(key) = words.next() {
         if key == "--senders" {
@@ -73,11 +82,13 @@ fn options() -> Result<Options> {
             "--first" => o.first = value.parse()?,
             "--runs" => o.runs = value.parse()?,
             "--jobs" => o.jobs = value.parse()?,
+            "--cases" => o.cases = Some(PathBuf::from(value)),
             "--out" => o.out = PathBuf::from(value),
             _ => {
-                return Err(
-                    format!("{key}: expected --seed, --first, --runs, --jobs, --senders or --out").into()
-                );
+                return Err(format!(
+                    "{key}: expected --seed, --first, --runs, --jobs, --senders, --cases or --out"
+                )
+                .into());
             }
         }
     }
@@ -202,6 +213,8 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
     let client = open(calls, receive_buffer, send_buffer, its)?;
     let offset = micros(ClockId::CLOCK_REALTIME)? - micros(ClockId::CLOCK_MONOTONIC)?;
     let over = AtomicBool::new(false);
+    let connects = Instant::now();
+    let mut took = Duration::ZERO;
     let got = thread::scope(|s| -> Result<u64> {
         let (over, listener) = (&over, &listener);
         let timer = s.spawn(move || {
@@ -238,6 +251,7 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
             }
         }
         let (server, received) = serving.join().map_err(|_| "the server failed")??;
+        took = connects.elapsed();
         over.store(true, Ordering::Relaxed);
         let _ = timer.join();
         thread::sleep(Duration::from_millis(300));
@@ -263,6 +277,7 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
     rework(case, &file("sender"), &file("receiver"), &file("middle"))?;
     let mut line = case.describe();
     line["received"] = got.into();
+    line["seconds"] = took.as_secs_f64().into();
     line["probes"] = all.len().into();
     line["late"] = (!report.valid()).into();
     Ok(line.to_string())
@@ -315,17 +330,29 @@ fn main() -> Result<()> {
     let drawn: Vec<String> = names.iter().map(ToString::to_string).collect();
     let trace = Trace::start()?;
     let index = Mutex::new(File::options().create(true).append(true).open(o.out.join("index.jsonl"))?);
+    let given = match &o.cases {
+        Some(file) => {
+            let text = fs::read_to_string(file)?;
+            let cases = text.lines().zip(0..).map(|(line, n)| Case::read(n, line, &o.out));
+            Some(cases.collect::<Result<Vec<Case>>>()?)
+        }
+        None => None,
+    };
+    let last = given.as_ref().map_or(o.first + o.runs, |g| g.len() as u64);
     let (over, next) = (AtomicBool::new(false), AtomicU64::new(o.first));
     thread::scope(|s| -> Result<()> {
         let follower = s.spawn(|| trace.follow(&over));
         let worker = || {
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
-                if n >= o.first + o.runs {
+                if n >= last {
                     return;
                 }
-                let case =
-                    if o.senders { Case::draw_sender(o.seed, n, &drawn) } else { Case::draw(o.seed, n) };
+                let case = match &given {
+                    Some(given) => given[n as usize].clone(),
+                    None if o.senders => Case::draw_sender(o.seed, n, &drawn),
+                    None => Case::draw(o.seed, n),
+                };
                 match run(&case, &controls, &trace, &o.out) {
                     Ok(line) => {
                         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);

@@ -76,15 +76,14 @@ impl Case {
         self.rtt_s / 2.0 + f64::from(self.delay[i]) / 1e3
     }
 
-    /// The mean rate of the link while a transfer of so many seconds ran, bits per second: of a rate that changes, a
-    /// short transfer does not meet the mean of all times.
-    pub(crate) fn link_bps(&self, study: &Study, seconds: f64) -> f64 {
+    /// The mean rate of the link while a transfer of so many seconds ran, bits per second: of a rate that changes, drawn
+    /// from this seed, a short transfer does not meet the mean of all times.
+    pub(crate) fn link_bps(&self, study: &Study, seed: u64, seconds: f64) -> f64 {
         if self.capacity != Capacity::Measured || !study.against.is_empty() {
             return self.link_bps;
         }
         let from = study.start();
-        let carried =
-            study.path.build(study.run_seed(0)).forward.capacity(from, from + Span((seconds * 1e9) as u64));
+        let carried = study.path.build(seed).forward.capacity(from, from + Span((seconds * 1e9) as u64));
         carried.0 as f64 * 8.0 / seconds
     }
 

@@ -42,9 +42,23 @@ impl Fits {
     /// Fits the capture at the sender.
     pub(crate) fn add(&mut self, case: &Case, o: &Outcome) {
         let mut file = Vec::new();
-        if wire::write(&mut file, &o.trace.packets, 0).is_err() {
-            return;
+        if wire::write(&mut file, &o.trace.packets, 0).is_ok() {
+            let (study, seconds) = (case.checked(), o.row.duration_s);
+            let link_bps = case.link_bps(&study, study.run_seed(0), seconds);
+            self.add_capture(case, file, seconds, link_bps, o.row.buffer_bytes);
         }
+    }
+
+    /// Fits a capture at the sender of a transfer that took so many seconds over a link of such a rate, and a queue of so
+    /// many bytes.
+    pub(crate) fn add_capture(
+        &mut self,
+        case: &Case,
+        file: Vec<u8>,
+        seconds: f64,
+        link_bps: f64,
+        buffer: Option<u64>,
+    ) {
         let options = Options { keep: Keep { packets: true, ..Keep::default() }, ..Options::default() };
         let Ok(report) = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}) else { return };
         let found = report.transfers.into_iter().max_by_key(|t| t.row.bytes).and_then(|t| t.findings);
@@ -54,11 +68,11 @@ impl Fits {
             self.refused += 1;
             return;
         };
-        self.rate.add(&path.rate_bps, &[case.link_bps(&case.checked(), o.row.duration_s)]);
-        let times = (0..=(o.row.duration_s * 100.0) as u32).map(|n| f64::from(n) / 100.0);
+        self.rate.add(&path.rate_bps, &[link_bps]);
+        let times = (0..=(seconds * 100.0) as u32).map(|n| f64::from(n) / 100.0);
         let least = times.map(|at| case.base_rtt_s(at)).fold(f64::INFINITY, f64::min);
         self.rtt.add(&path.base_rtt_s, &[least, least + case.late_s]);
-        if let Some(buffer) = o.row.buffer_bytes {
+        if let Some(buffer) = buffer {
             self.queue.add(&path.queue_bytes, &[buffer as f64]);
         }
     }

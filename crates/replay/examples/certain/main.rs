@@ -1,9 +1,10 @@
 //! How often is an answer called certain, and how often is such an answer wrong?
 //!
-//! `cargo run --release -p slowstart-replay --example certain -- FROM TO [list|fits|names] [CONDITION...]`: simulated connections
-//! under each condition, drawn from the seeds FROM to TO, captured at both ends. `list` prints each certain
-//! answer that is wrong; `fits` says instead how often the intervals of fitted paths hold the truth, and `names` how
-//! often the startup of the sender is named, and how often wrongly.
+//! `cargo run --release -p slowstart-replay --example certain -- FROM TO [list|fits|names|cases|live=DIR] [CONDITION...]`:
+//! simulated connections under each condition, drawn from the seeds FROM to TO, captured at both ends. `list` prints each
+//! certain answer that is wrong; `fits` says instead how often the intervals of fitted paths hold the truth, and `names` how
+//! often the startup of the sender is named, and how often wrongly. `cases` prints the paths for `corpus --cases` (`research`),
+//! which runs kernels over them; `live=DIR` is `fits` of what it captured.
 //!
 //! Rules are made with the seeds 1 to 1,000 and 1,100,001 to 1,403,990. Those from 700,001 to 700,200 are only reported.
 //! What the rules are measured with was never looked at before: the seeds from 1,500,001 on, and with the engine of
@@ -13,6 +14,7 @@
 mod common;
 mod conditions;
 mod fits;
+mod live;
 mod names;
 mod truth;
 
@@ -34,15 +36,25 @@ const RAW: u32 = 101;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to, rest @ ..] = &arguments[..] else {
-        return Err("usage: certain FROM TO [list|fits|names] [CONDITION...]".into());
+        return Err("usage: certain FROM TO [list|fits|names|cases|live=DIR] [CONDITION...]".into());
     };
     let seeds = from.parse()?..=to.parse::<u64>()?;
-    let mode = rest.first().map(String::as_str).filter(|r| ["list", "fits", "names"].contains(r));
+    let mode = rest
+        .first()
+        .map(String::as_str)
+        .filter(|r| ["list", "fits", "names", "cases"].contains(r) || r.starts_with("live="));
     let list = mode == Some("list");
     let only: Vec<&str> = rest.iter().skip(usize::from(mode.is_some())).map(String::as_str).collect();
     if mode == Some("names") {
         names::print(&seeds, &only);
         return Ok(());
+    }
+    if mode == Some("cases") {
+        live::cases(&seeds, &only);
+        return Ok(());
+    }
+    if let Some(dir) = mode.and_then(|m| m.strip_prefix("live=")) {
+        return live::fits(dir.as_ref());
     }
     if mode == Some("fits") {
         println!("{}", Fits::HEADER);
