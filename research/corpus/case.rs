@@ -212,7 +212,7 @@ impl Case {
             path,
             control: line.control,
             blocks: vec![(line.bytes, 0)],
-            // The kernel doubles what is asked for.
+            // Linux doubles the values of SO_RCVBUF and SO_SNDBUF.
             receive_buffer: line.rmem.map(|b| b as usize / 2),
             send_buffer: line.send_buffer.map(|b| b as usize / 2),
             stop_reading: None,

@@ -333,7 +333,11 @@ fn main() -> Result<()> {
     let given = match &o.cases {
         Some(file) => {
             let text = fs::read_to_string(file)?;
-            let cases = text.lines().zip(0..).map(|(line, n)| Case::read(n, line, &o.out));
+            let read = |(line, n)| {
+                Case::read(n, line, &o.out)
+                    .map_err(|e| format!("{}: line {}: {e}", file.display(), n + 1).into())
+            };
+            let cases = text.lines().zip(0..).map(read);
             Some(cases.collect::<Result<Vec<Case>>>()?)
         }
         None => None,

@@ -76,8 +76,8 @@ impl Case {
         self.rtt_s / 2.0 + f64::from(self.delay[i]) / 1e3
     }
 
-    /// The mean rate of the link while a transfer of so many seconds ran, bits per second: of a rate that changes, drawn
-    /// from this seed, a short transfer does not meet the mean of all times.
+    /// The mean rate of the link during the first `seconds` of a path built from `seed`, bits per second. Where the rate
+    /// changes, a short transfer does not meet the mean of all times.
     pub(crate) fn link_bps(&self, study: &Study, seed: u64, seconds: f64) -> f64 {
         if self.capacity != Capacity::Measured || !study.against.is_empty() {
             return self.link_bps;

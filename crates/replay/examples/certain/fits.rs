@@ -49,8 +49,8 @@ impl Fits {
         }
     }
 
-    /// Fits a capture at the sender of a transfer that took so many seconds over a link of such a rate, and a queue of so
-    /// many bytes.
+    /// Fits a capture at the sender. `seconds` is what the transfer took, `link_bps` the mean rate of the link meanwhile, and
+    /// `buffer` the size of the queue in bytes.
     pub(crate) fn add_capture(
         &mut self,
         case: &Case,

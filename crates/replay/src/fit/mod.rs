@@ -226,7 +226,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
             .push("a policer limited the sender, so that rate and queue of the link are lower bounds".into());
     }
     if !busy.full {
-        // Its rate is a lower bound, and so is what it held.
+        // Nothing is known of a queue that never stood but that it takes a packet.
         (queue.bytes.low, queue.bytes.high) = (flow.packet, None);
         if busy.stretched {
             queue.bytes.basis =

@@ -10,7 +10,8 @@ const SAME: f64 = 0.02;
 /// By how many times that, and by how many packets at the mean rate of the transfer, an RTT exceeds the transfer's least
 /// where the path was longer: less may be the time of a packet on a slow link, or of the one before it.
 const LONGER: (f64, f64) = (3.0, 4.0);
-/// So many round trips came down to it, and the flight of one of them was so many times that of another.
+/// How many round trips must have had this least RTT, and by how many times the largest of their flights must exceed the
+/// smallest.
 const ENOUGH: usize = 3;
 const LARGER: f64 = 1.5;
 
@@ -24,14 +25,16 @@ pub(super) struct Found {
 
 /// The least RTT of a round trip.
 struct Least {
-    /// The index of its ACK.
+    /// The indices of the round trip's first ACK, of that with the least RTT, and after the last.
+    from: usize,
     ack: usize,
+    end: usize,
     rtt: f64,
-    /// What was in flight before the packet, bytes.
-    flight: f64,
+    /// What was in flight before the packet, bytes; `None` if something was sent again in the round trip.
+    flight: Option<f64>,
 }
 
-/// The least RTT of each round trip in which nothing was sent again.
+/// The least RTT of each round trip that has one.
 fn leasts(flow: &Flow) -> Vec<Least> {
     let mut sent = vec![(f64::NEG_INFINITY, 0.0)];
     for s in flow.sends.iter().filter(|s| !s.again) {
@@ -41,18 +44,17 @@ fn leasts(flow: &Flow) -> Vec<Least> {
     let mut all = Vec::new();
     let mut from = 0;
     while from < flow.acks.len() {
-        let end = flow.acks[from].at + flow.least;
-        let to = from + flow.acks[from..].partition_point(|a| a.at < end).max(1);
-        let samples = (from..to).filter_map(|i| flow.acks[i].rtt.map(|rtt| (i, rtt)));
+        let until = flow.acks[from].at + flow.least;
+        let end = from + flow.acks[from..].partition_point(|a| a.at < until).max(1);
+        let samples = (from..end).filter_map(|i| flow.acks[i].rtt.map(|rtt| (i, rtt)));
         if let Some((ack, rtt)) = samples.min_by(|a, b| a.1.total_cmp(&b.1)) {
             let at = flow.acks[ack].at - rtt;
             let flight = sent[sent.partition_point(|s| s.0 < at) - 1].1 - flow.delivered(at);
             let repaired = repairs.partition_point(|r| *r < at - rtt);
-            if repairs.get(repaired).is_none_or(|r| *r > flow.acks[ack].at) {
-                all.push(Least { ack, rtt, flight: flight.max(flow.packet) });
-            }
+            let clean = repairs.get(repaired).is_none_or(|r| *r > flow.acks[ack].at);
+            all.push(Least { from, ack, end, rtt, flight: clean.then_some(flight.max(flow.packet)) });
         }
-        from = to;
+        from = end;
     }
     all
 }
@@ -64,18 +66,23 @@ pub(super) fn find(flow: &Flow) -> Option<Found> {
     let packets = LONGER.1 * flow.packet * (last.at - first.at) / last.delivered;
     // First and last ACK, and by how much the path was longer.
     let mut longer: Vec<(usize, usize, f64)> = Vec::new();
-    for l in &leasts {
+    for (n, l) in leasts.iter().enumerate().filter(|(_, l)| l.flight.is_some()) {
         let near = l.rtt * SAME;
         if l.rtt - flow.least < (LONGER.0 * near).max(packets) || longer.last().is_some_and(|s| l.ack <= s.1)
         {
             continue;
         }
+        // From the last ACK before it with a shorter RTT to the first after it.
         let shorter = |i: &usize| flow.acks[*i].rtt.is_some_and(|rtt| rtt < l.rtt - near);
-        let first = (0..l.ack).rev().find(shorter).map_or(0, |i| i + 1);
+        let has_shorter = |o: &&Least| o.rtt < l.rtt - near;
+        let before = leasts[..n].iter().rev().find(has_shorter);
+        let first = before.and_then(|o| (o.ack..o.end).rev().find(shorter)).map_or(0, |i| i + 1);
         let first = first.max(longer.last().map_or(0, |s| s.1 + 1));
-        let last = (l.ack..flow.acks.len()).find(shorter).unwrap_or(flow.acks.len()) - 1;
-        let down = leasts.iter().filter(|o| (first..=last).contains(&o.ack) && o.rtt <= l.rtt + near);
-        let flights: Vec<f64> = down.map(|o| o.flight).collect();
+        let after = leasts[n..].iter().find(has_shorter).and_then(|o| (o.from..=o.ack).find(shorter));
+        let last = after.unwrap_or(flow.acks.len()) - 1;
+        let down = leasts[n..].iter().take_while(|o| o.ack <= last);
+        let down = leasts[..n].iter().rev().take_while(|o| o.ack >= first).chain(down);
+        let flights: Vec<f64> = down.filter(|o| o.rtt <= l.rtt + near).filter_map(|o| o.flight).collect();
         let most = flights.iter().copied().fold(0.0, f64::max);
         let least = flights.iter().copied().fold(f64::INFINITY, f64::min);
         if flights.len() >= ENOUGH && most >= LARGER * least {
@@ -94,7 +101,7 @@ mod tests {
     use super::*;
     use crate::fit::flow::{Acked, Send};
 
-    /// Round trips in which so many packets were sent evenly, and have such an RTT, seconds.
+    /// A flow of round trips, each with a number of packets, sent evenly, and their RTT in seconds.
     fn flow(rounds: &[(u32, f64)]) -> Flow {
         let (mut sends, mut acks) = (Vec::new(), Vec::new());
         let (mut at, mut delivered) = (0.0, 0.0);
