@@ -10,6 +10,7 @@ use crate::filled::{Filling, Seen};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
 use crate::naming::{self, Suspects};
 use crate::observer::{Candidate, Observer, Prediction};
+use crate::own::OwnFacts;
 use crate::packets::PacketLog;
 use crate::transfer::ExitClass;
 use slowstart::units::{Bytes, Instant, SendOrder, Span};
@@ -237,9 +238,9 @@ impl Analysis {
     }
 
     fn pass_sent(&mut self, f: &Facts, s: &Sent) {
-        let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
-        self.each_observer(|w| w.on_sent(&f, &s));
-        self.suspects.each(|t| t.on_sent(&f, &s));
+        let (mut own, s) = (OwnFacts::from(self.for_startup(f)), self.sent_for_startup(s));
+        self.each_observer(|w| w.on_sent(&mut own, &s));
+        self.suspects.each(|t| t.on_sent(&mut own, &s));
     }
 
     fn epoch(&self) -> Span {
@@ -264,7 +265,7 @@ impl Analysis {
     }
 
     /// Passes an event to every startup that is still observed.
-    fn each_observer(&mut self, event: impl Fn(&mut Observer)) {
+    fn each_observer(&mut self, mut event: impl FnMut(&mut Observer)) {
         let mut over = false;
         for (_, w) in &mut self.observers {
             event(w);
@@ -356,11 +357,11 @@ impl Analysis {
         // was not full.
         self.application |= self.short && f.inflight < self.peak / 2;
         let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
-        let (facts, mut ack) = (self.for_startup(f), *a);
+        let (mut own, mut ack) = (OwnFacts::from(self.for_startup(f)), *a);
         ack.newest = self.sent_for_startup(&a.newest);
-        self.each_observer(|w| w.on_ack(&facts, &ack, used));
+        self.each_observer(|w| w.on_ack(&mut own, &mut ack, used));
         let used = self.peak.max(self.peak_before);
-        self.suspects.each(|t| t.on_ack(&facts, &ack, used));
+        self.suspects.each(|t| t.on_ack(&mut own, &mut ack, used));
         if let Some((start, end)) = self.round
             && end.map_or(a.delivered > Bytes::ZERO, |end| a.upto >= end)
         {
@@ -491,11 +492,11 @@ impl Analysis {
         if self.first_loss.is_none() && evidence != Evidence::Mark {
             (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
-        let (facts, mut congestion) = (self.for_startup(f), *c);
+        let (mut own, mut congestion) = (OwnFacts::from(self.for_startup(f)), *c);
         congestion.newest = self.sent_for_startup(&c.newest);
-        self.suspects.each(|t| t.on_congestion(&facts, &congestion));
+        self.suspects.each(|t| t.on_congestion(&mut own, &congestion));
         self.each_observer(|w| {
-            w.on_congestion(&facts, &congestion);
+            w.on_congestion(&mut own, &congestion);
             // From here on the sender's window, and what it sends, differs from the startup's.
             w.prediction.valid_until = w.prediction.valid_until.or(Some(f.now));
         });

@@ -149,6 +149,7 @@ pub mod naming;
 pub mod netlog;
 pub mod observer;
 pub mod open;
+pub mod own;
 pub mod packets;
 pub mod page;
 pub mod population;

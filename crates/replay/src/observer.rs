@@ -6,11 +6,12 @@
 //! At a loss, the startup's response is recorded, and its own rule continues, so that the row can state what
 //! the rule alone would have done.
 
+use crate::own::OwnFacts;
 use serde::{Deserialize, Serialize};
 use slowstart::control::State;
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Wake, Window};
-use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, View};
 
 /// Maximum number of phase changes kept.
@@ -171,15 +172,8 @@ impl Observer {
         View { facts: f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }
     }
 
-    /// The facts with the pacing rate for its own window, if the file does not state one
-    /// (`tcp_update_pacing_rate`).
-    fn facts(&self, f: &Facts) -> Facts {
-        let rate = || {
-            Some(Rate::new(self.prediction.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200))
-        };
-        let mut seen = *f;
-        seen.pacing_rate = f.pacing_rate.or_else(rate);
-        seen
+    fn facts<'a>(&self, own: &'a mut OwnFacts) -> &'a Facts {
+        own.of(self.prediction.cwnd, None)
     }
 
     fn apply(&mut self, f: &Facts, step: Step, earned: bool) {
@@ -221,10 +215,10 @@ impl Observer {
         }
     }
 
-    fn timers(&mut self, f: &Facts) {
-        while let Some(at) = self.wake.filter(|at| *at <= f.now && !self.done()) {
+    fn timers(&mut self, own: &mut OwnFacts) {
+        while let Some(at) = self.wake.filter(|at| *at <= own.now() && !self.done()) {
             self.wake = None;
-            let mut then = *f;
+            let mut then = *self.facts(own);
             then.now = at;
             let step = self.startup.on_timer(&self.view(&then));
             self.apply(&then, step, true);
@@ -232,52 +226,52 @@ impl Observer {
     }
 
     /// A packet was sent.
-    pub fn on_sent(&mut self, f: &Facts, s: &Sent) {
+    pub fn on_sent(&mut self, own: &mut OwnFacts, s: &Sent) {
         if !self.done() {
-            self.timers(f);
-            let f = self.facts(f);
-            let s = Sent { cwnd: self.prediction.cwnd, ..*s };
-            let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
-            self.startup.on_sent(&v, &s);
+            self.timers(own);
+            if self.startup.needs_on_sent() {
+                let s = Sent { cwnd: self.prediction.cwnd, ..*s };
+                self.startup.on_sent(&self.view(self.facts(own)), &s);
+            }
         }
     }
 
     /// An ACK arrived. With `used`, the recent maximum in flight, the window grows only if at least half of
     /// it was used (`tcp_is_cwnd_limited` in slow start).
-    pub fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Option<Bytes>) {
+    pub fn on_ack(&mut self, own: &mut OwnFacts, ack: &mut Ack, used: Option<Bytes>) {
         if self.done() {
             return;
         }
-        self.timers(f);
+        self.timers(own);
         if self.done() {
             return;
         }
-        let f = self.facts(f);
+        let f = self.facts(own);
         let idle = used.is_some_and(|used| self.prediction.cwnd >= used * 2);
-        let limit = if idle && ack.limit.allows_growth() { Limit::Application } else { ack.limit };
-        let mut seen = *ack;
-        seen.limit = limit;
-        let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
-        let step = self.startup.on_ack(&v, &seen);
-        self.apply(&f, step, limit.allows_growth() && !f.in_recovery);
+        let stated = ack.limit;
+        let limit = if idle && stated.allows_growth() { Limit::Application } else { stated };
+        ack.limit = limit;
+        let v = View { facts: f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
+        let step = self.startup.on_ack(&v, ack);
+        ack.limit = stated;
+        self.apply(f, step, limit.allows_growth() && !f.in_recovery);
     }
 
     /// The connection detected a loss or an ECN mark.
-    pub fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
+    pub fn on_congestion(&mut self, own: &mut OwnFacts, c: &Congestion) {
         if self.done() || self.prediction.loss.is_some() {
             return;
         }
         let mut response = self.startup.clone();
-        let facts = self.facts(f);
-        let step = response
-            .on_congestion(&View { facts: &facts, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }, c);
+        let f = self.facts(own);
+        let step = response.on_congestion(&self.view(f), c);
         if let Some(why) = step.exit {
             let d = step.detected.map_or((f.now, self.prediction.cwnd), |d| (d.at, d.cwnd));
             self.prediction.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
         } else {
             // It remains in startup, so it must process the event.
             self.startup = response;
-            self.apply(&facts, step, false);
+            self.apply(f, step, false);
         }
     }
 

@@ -6,10 +6,11 @@
 //! that leaves a round trip too late is off by half.
 
 use crate::filled::Seen;
+use crate::own::OwnFacts;
 use slowstart::control::Controller;
 use slowstart::registry::AnyController;
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent};
 
 /// Round trips after an exit that are compared.
@@ -94,6 +95,9 @@ pub(crate) struct Track {
     least: Bytes,
     most: Bytes,
     rate: Option<Rate>,
+    /// When its timer expires, and whether it asks for the packets sent.
+    wake: Option<Instant>,
+    needs_sent: bool,
     recovering: bool,
     /// The least in flight after the first loss.
     low: Option<Bytes>,
@@ -118,11 +122,12 @@ impl Track {
         let _ = controller.on_established(f, handshake);
         let state = *controller.state();
         Self {
-            controller,
             pacing,
             least: state.cwnd,
             most: state.cwnd,
             rate: paced(state.pace),
+            wake: state.wake,
+            needs_sent: controller.needs_on_sent(),
             recovering: false,
             low: None,
             newest: Bytes::ZERO,
@@ -139,6 +144,7 @@ impl Track {
                 after: None,
             },
             over: false,
+            controller,
         }
     }
 
@@ -152,15 +158,8 @@ impl Track {
         Compared { distance: Some(self.distance), ..self.shown }
     }
 
-    /// The facts with the pacing rate for its own window, if the file does not state one
-    /// (`tcp_update_pacing_rate`).
-    fn facts(&self, f: &Facts) -> Facts {
-        let cwnd = self.controller.state().cwnd;
-        let rate = || Some(Rate::new(cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
-        let mut seen = *f;
-        seen.pacing_rate = f.pacing_rate.or_else(rate);
-        seen.pacing_on = self.pacing.unwrap_or(f.pacing_on);
-        seen
+    fn facts<'a>(&self, own: &'a mut OwnFacts) -> &'a Facts {
+        own.of(self.controller.state().cwnd, self.pacing)
     }
 
     /// True for a control that goes on at a loss as before.
@@ -168,62 +167,66 @@ impl Track {
         matches!(self.controller, AnyController::Bbr(_) | AnyController::Bbr3(_))
     }
 
-    fn changed(&mut self, f: &Facts, change: slowstart::control::Change) {
-        let cwnd = self.controller.state().cwnd;
-        self.least = self.least.min(cwnd);
-        self.most = self.most.max(cwnd);
+    fn changed(&mut self, now: Instant, change: slowstart::control::Change) {
+        let state = self.controller.state();
+        self.wake = state.wake;
+        self.least = self.least.min(state.cwnd);
+        self.most = self.most.max(state.cwnd);
+        self.needs_sent = self.controller.needs_on_sent();
         if change.resumed {
             self.shown.left = None;
         } else if let Some(e) = change.exited
             && self.shown.left.is_none()
         {
-            self.shown.left = Some((f.now, e.detected_cwnd));
+            self.shown.left = Some((now, e.detected_cwnd));
             self.shown.reached = self.most.max(e.detected_cwnd);
         }
     }
 
-    fn timers(&mut self, f: &Facts) {
-        if let Some(at) = self.controller.state().wake.filter(|at| *at <= f.now) {
-            let mut then = self.facts(f);
+    fn timers(&mut self, own: &mut OwnFacts) {
+        if let Some(at) = self.wake.filter(|at| *at <= own.now()) {
+            let mut then = *self.facts(own);
             then.now = at;
             let change = self.controller.on_timer(&then);
-            self.changed(&then, change);
+            self.changed(at, change);
         }
     }
 
-    pub(crate) fn on_sent(&mut self, f: &Facts, s: &Sent) {
-        self.timers(f);
-        if self.controller.needs_on_sent() {
+    pub(crate) fn on_sent(&mut self, own: &mut OwnFacts, s: &Sent) {
+        self.timers(own);
+        if self.needs_sent {
             let s = Sent { cwnd: self.controller.state().cwnd, ..*s };
-            self.controller.on_sent(&self.facts(f), &s);
+            self.controller.on_sent(self.facts(own), &s);
+            self.needs_sent = self.controller.needs_on_sent();
         }
     }
 
     /// An ACK arrived. The window grows only if at least half of it was used: `used` is the recent maximum in flight
     /// (`tcp_is_cwnd_limited` in slow start).
-    pub(crate) fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Bytes) {
-        self.timers(f);
-        let f = self.facts(f);
+    pub(crate) fn on_ack(&mut self, own: &mut OwnFacts, ack: &mut Ack, used: Bytes) {
+        self.timers(own);
+        let f = self.facts(own);
         if self.recovering && !f.in_recovery {
             self.recovering = false;
-            let change = self.controller.on_recovered(&f, &Recovery::new(Bytes::ZERO, false));
-            self.changed(&f, change);
+            let change = self.controller.on_recovered(f, &Recovery::new(Bytes::ZERO, false));
+            self.changed(f.now, change);
         }
-        let mut ack = *ack;
-        if self.controller.state().cwnd >= used * 2 && ack.limit.allows_growth() {
+        let stated = ack.limit;
+        if self.controller.state().cwnd >= used * 2 && stated.allows_growth() {
             ack.limit = Limit::Application;
         }
-        let change = self.controller.on_ack(&f, &ack);
-        self.changed(&f, change);
+        let change = self.controller.on_ack(f, ack);
+        ack.limit = stated;
+        self.changed(f.now, change);
     }
 
-    pub(crate) fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
-        let f = self.facts(f);
+    pub(crate) fn on_congestion(&mut self, own: &mut OwnFacts, c: &Congestion) {
+        let f = self.facts(own);
         let left = self.shown.left;
         self.recovering = f.in_recovery;
         self.shown.disturbed = self.shown.disturbed.or(Some(f.now));
-        let change = self.controller.on_congestion(&f, c);
-        self.changed(&f, change);
+        let change = self.controller.on_congestion(f, c);
+        self.changed(f.now, change);
         if !self.goes_on() {
             // A loss is no rule of its own.
             self.shown.left = left;

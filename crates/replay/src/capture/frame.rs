@@ -69,11 +69,10 @@ pub enum Unread {
 /// What a frame that [`parse`] refuses contains, in words.
 pub fn what(link: Linktype, frame: &[u8]) -> String {
     let is_wireless = matches!(link.0, 105 | 127);
-    let Some(outer) = link::packet(link, frame) else {
+    let Some(packet) = innermost(link, frame) else {
         let encrypted = is_wireless && link::is_encrypted(link::unwrapped(link, frame).unwrap_or_default());
         return if encrypted { "encrypted 802.11" } else { "no IP" }.to_string();
     };
-    let Some(packet) = innermost(outer) else { return "no IP".to_string() };
     let Some(found) = payload(&packet) else {
         return match packet.ether_payload().map(|p| p.ether_type) {
             Some(etherparse::EtherType::ARP) => "ARP".to_string(),
@@ -120,13 +119,14 @@ fn payload<'a>(packet: &LaxSlicedPacket<'a>) -> Option<etherparse::LaxIpPayloadS
     }
 }
 
-/// The packet inside the tunnels of a packet, or the packet itself.
-fn innermost(mut packet: LaxSlicedPacket<'_>) -> Option<LaxSlicedPacket<'_>> {
+/// The packet in a frame, inside its tunnels.
+fn innermost(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
+    let mut packet = link::packet(link, frame)?;
     for _ in 0..tunnel::MOST {
         let inner = match packet.ether_payload() {
             Some(labels) if labels.ether_type.0 == tunnel::MPLS => tunnel::mpls(labels.payload),
             Some(session) if session.ether_type.0 == tunnel::PPPOE => link::pppoe(session.payload),
-            _ => tunnel::open(&payload(&packet)?),
+            _ => payload(&packet).and_then(|p| tunnel::open(&p)),
         };
         match inner {
             Some(inner) => packet = inner,
@@ -144,7 +144,7 @@ const LEAST: usize = 14;
 /// # Errors
 /// For all other traffic, for fragments other than the first, and if the frame is cut too short.
 pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Result<TcpSegment, Unread> {
-    let packet = link::packet(link, frame).and_then(innermost).ok_or(Unread::Other)?;
+    let packet = innermost(link, frame).ok_or(Unread::Other)?;
     let mut segment = TcpSegment::default();
     let (payload, announced) = match packet.net.as_ref().ok_or(Unread::Other)? {
         LaxNetSlice::Ipv4(ip) => {
@@ -195,6 +195,12 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Result<TcpSegment, U
 }
 
 fn options(segment: &mut TcpSegment, bytes: &[u8]) {
+    // What nearly every segment has, as the kernel reads it (`tcp_parse_aligned_timestamp`).
+    if let [1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = *bytes {
+        segment.timestamp =
+            Some((u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3])));
+        return;
+    }
     let mut all = TcpOptionsIterator::from_slice(bytes);
     loop {
         let rest = all.rest();
