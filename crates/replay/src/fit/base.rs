@@ -3,25 +3,21 @@
 use super::Estimate;
 use super::flow::Flow;
 use super::jitter::Jitter;
+use super::waits::{self, ERROR, Wait};
 
 /// Error of a predicted queueing delay that is accepted, seconds.
 const TRUST: f64 = 5e-4;
-/// Error of the rate where it does not vary, as a share.
-const ERROR: f64 = 0.03;
-
-/// What each packet sent before the first loss waited for a link of constant rate: bytes sent up to it, send
-/// time, and the time at which the link has sent it. Those whose send time is not known are left out.
-fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
-    let (mut upto, mut done) = (0.0, 0.0_f64);
-    let before = flow.sends.iter().take_while(|s| !s.again && s.at < flow.first_loss);
-    before
-        .map(|s| {
-            upto += s.bytes;
-            done = if s.dated { done.max(s.at) } else { done } + s.bytes / rate;
-            (s.dated, (upto, s.at, done))
-        })
-        .filter_map(|(dated, finished)| dated.then_some(finished))
-        .collect()
+/// The least RTT, less the waits for a link of constant rate, of a packet sent before the first loss: the path may have been
+/// shorter while a queue stood. Seconds.
+fn shorter(flow: &Flow, rate: f64) -> f64 {
+    let waits = waits::find(flow, rate);
+    let acks = flow.acks.iter().take_while(|a| a.at < flow.first_loss);
+    let alone = acks.filter_map(|a| {
+        let rtt = a.rtt?;
+        let wait = waits::of(&waits, a.at - rtt)?;
+        Some(rtt - (wait.done - wait.at) * (1.0 - ERROR))
+    });
+    alone.fold(f64::INFINITY, f64::min)
 }
 
 /// Estimates the base RTT. `rate` is in bytes per second, `varies` its variation as a share, and `unsure` the
@@ -31,16 +27,22 @@ pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitt
     let mut most = (flow.least - transmission).max(1e-6);
     let off = TRUST.min(most / 100.0) + unsure;
     if slot == 0.0 {
+        let shorter = shorter(flow, rate);
+        let less = if shorter < most - off {
+            format!("; {:.1} ms while a queue stood, if the rate was the same", shorter * 1e3)
+        } else {
+            String::new()
+        };
         return Estimate {
             value: most,
-            low: (most - jitter.most / 2.0 - transmission - off).max(0.0),
+            low: (most.min(shorter) - jitter.most / 2.0 - transmission - off).max(0.0),
             high: Some(most + off),
-            basis: "the least RTT less the time of a packet on the link".into(),
+            basis: format!("the least RTT less the time of a packet on the link{less}"),
         };
     }
-    let packets = finishes(flow, rate);
+    let packets = waits::find(flow, rate);
     let trusted = (TRUST / varies.max(ERROR)).max(2.0 * transmission);
-    let known = |p: &(f64, f64, f64)| p.2 - p.1 <= trusted;
+    let known = |p: &&Wait| p.done - p.at <= trusted;
     // A packet that an ACK covers had arrived by then: the base RTT is at most this. A packet that it does
     // not cover had not: the base RTT is at least this. One packet may wait for a delayed ACK.
     let mut least = 0.0_f64;
@@ -48,14 +50,14 @@ pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitt
     let mut latest = most;
     let before = flow.acks.iter().take_while(|a| a.at < flow.first_loss);
     for (i, a) in before.enumerate() {
-        let next = packets.partition_point(|p| p.0 <= a.delivered + 1.0);
-        if let Some(newest) = next.checked_sub(1).map(|i| packets[i]).filter(known) {
-            most = most.min(a.at - newest.2);
-            latest = latest.max(a.at - newest.2);
+        let next = packets.partition_point(|p| p.upto <= a.delivered + 1.0);
+        if let Some(newest) = next.checked_sub(1).map(|i| &packets[i]).filter(known) {
+            most = most.min(a.at - newest.done);
+            latest = latest.max(a.at - newest.done);
         }
         let last_of_group = flow.acks.get(i + 1).is_none_or(|n| n.at > a.at);
-        if let Some(late) = packets.get(next + 1).filter(|p| known(p) && last_of_group && p.1 < a.at) {
-            least = least.max(a.at - late.2);
+        if let Some(late) = packets.get(next + 1).filter(|p| known(p) && last_of_group && p.at < a.at) {
+            least = least.max(a.at - late.done);
         }
     }
     let most = most.max(1e-6);

@@ -14,6 +14,7 @@ pub mod sampled;
 mod slots;
 mod steps;
 pub mod text;
+mod waits;
 mod waves;
 
 use crate::analysis::Findings;
@@ -201,7 +202,8 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     }
     // Where a rate changes much, the longest waits are those while it is low: the busy time is of one rate.
     let changes = if busy.full { rate_over_time::changes(&flow, slot) } else { None };
-    let varies = rate_vary.as_ref().map(|v| v.share.value).or(changes).unwrap_or_default();
+    let varies = rate_vary.as_ref().map(|v| v.share.value).or(changes.as_ref().map(|c| c.share));
+    let varies = varies.unwrap_or_default();
     // The phase of the wave is that of a moment within a slot.
     let unsure = wave.as_ref().map_or(0.0, |w| {
         let slope = std::f64::consts::TAU * w.amplitude_s.value / w.period_s.value;
@@ -246,7 +248,12 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         high: Some(jitter.most * 4.0 / 3.0),
         basis: format!("how ACKs scatter about {} lines of 32 ACKs of a full link", jitter.lines),
     });
-    let mut rate_bps = busy.estimate(lost, rate_vary.as_ref(), changes.is_some());
+    let mut rate_bps = busy.estimate(lost, rate_vary.as_ref(), changes.as_ref());
+    // A wait is as many bytes as the link carried meanwhile. Where its rate varies, they were counted.
+    if let Some((high, bytes)) = rate_bps.high.zip(queue.bytes.high).filter(|_| varies == 0.0) {
+        queue.bytes.low = (queue.bytes.low * rate_bps.low / rate_bps.value).max(flow.packet);
+        queue.bytes.high = Some(bytes * high / rate_bps.value);
+    }
     if let Some(faster) = busy.faster.filter(|_| busy.full && rate_vary.is_none()) {
         let faster = faster * 8.0;
         if changes.is_none() {

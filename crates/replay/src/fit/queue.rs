@@ -1,11 +1,14 @@
 //! The queue: how much waited before each packet, and which packets were lost.
 
 use super::flow::Flow;
+use super::waits::{self, Wait};
 use super::{Estimate, RandomDrop};
 use slowstart_study::stats::quantile;
 
 /// A packet lost with at least this share of the greatest backlog before it was lost to a full queue.
 const FULL: f64 = 0.8;
+/// Error of the rate in a backlog by what was sent, as a share.
+const RATE: f64 = 0.01;
 /// Losses that show a chance of loss, and a chance of a drop above a backlog.
 const SOME: f64 = 3.0;
 const MANY: f64 = 20.0;
@@ -40,9 +43,10 @@ pub(super) struct Link {
     pub(super) slot: f64,
 }
 
-/// The backlog that a packet found, bytes; by what was delivered and by its wait the greater one; its bytes;
+/// When a packet was sent; the backlog that it found, bytes; by what was delivered and by its wait the greater one; its bytes;
 /// and how many of them were lost.
 struct Found {
+    at: f64,
     backlog: f64,
     greater: f64,
     bytes: f64,
@@ -72,7 +76,7 @@ fn backlogs(flow: &Flow, link: &Link) -> Vec<Found> {
     let found = |s: &super::flow::Send| {
         let next = samples.partition_point(|p| p.0 <= s.at + 1e-9);
         let (_, backlog, greater) = next.checked_sub(1).map_or((0.0, 0.0, 0.0), |i| samples[i]);
-        Found { backlog, greater, bytes: s.bytes, lost: s.lost }
+        Found { at: s.at, backlog, greater, bytes: s.bytes, lost: s.lost }
     };
     flow.sends.iter().filter(|s| !s.again).map(found).collect()
 }
@@ -102,6 +106,30 @@ fn bound(samples: &mut [(f64, f64, f64)], flow: &Flow, rate: f64) {
     }
 }
 
+/// The size of a queue also by what was sent until it dropped the first packets, or at most, whatever the path's delay. If
+/// the two contradict each other, the interval holds both.
+fn also_by_sends(flow: &Flow, link: &Link, by_rtt: Estimate, dropped: &[&Found]) -> Estimate {
+    let first: Vec<f64> = dropped.iter().map(|f| f.at).take_while(|at| *at < flow.first_loss).collect();
+    let backlog = |rate: f64| {
+        let waits = waits::find(flow, rate);
+        let bytes = |w: Wait| (w.done - w.at).max(0.0) * rate;
+        if by_rtt.high.is_none() {
+            return waits.into_iter().map(bytes).reduce(f64::max);
+        }
+        let found: Vec<f64> = first.iter().filter_map(|at| waits::of(&waits, *at)).map(bytes).collect();
+        quantile(&found, 0.5)
+    };
+    let [Some(low), Some(high)] = [1.0 + RATE, 1.0 - RATE].map(|share| backlog(link.rate * share)) else {
+        return by_rtt;
+    };
+    let basis = format!("{}; {:.0} to {:.0} kB by what had been sent", by_rtt.basis, low / 1e3, high / 1e3);
+    match by_rtt.high {
+        _ if high < by_rtt.low => Estimate { low, basis, ..by_rtt },
+        Some(most) if low > most => Estimate { high: Some(high), basis, ..by_rtt },
+        _ => by_rtt,
+    }
+}
+
 /// The range of a count of independent events.
 fn counted(n: f64) -> (f64, f64) {
     ((n - 2.0 * n.sqrt()).max(0.0), n + 2.0 * n.sqrt() + 2.0)
@@ -113,6 +141,12 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
     let packet = flow.packet;
     let lost: Vec<&Found> = all.iter().filter(|f| f.lost > 0.0).collect();
     let most = all.iter().filter(|f| f.lost < f.bytes).map(|f| f.backlog).fold(packet, f64::max);
+    let greatest = |basis: &str| Estimate {
+        value: most,
+        low: (most - noise).max(packet),
+        high: None,
+        basis: basis.into(),
+    };
     let packets = |of: &mut dyn Iterator<Item = &Found>| of.map(|f| f.lost).sum::<f64>() / packet;
     let sent = all.iter().map(|f| f.bytes).sum::<f64>() / packet;
 
@@ -131,12 +165,12 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
             above / 1e3
         );
         return Queue {
-            bytes: Estimate {
-                value: most,
-                low: (most - noise).max(packet),
-                high: None,
-                basis: "the greatest backlog in which a packet was taken in".into(),
-            },
+            bytes: also_by_sends(
+                flow,
+                link,
+                greatest("the greatest backlog in which a packet was taken in"),
+                &[],
+            ),
             least,
             random_drop: Some(RandomDrop {
                 share: Estimate {
@@ -156,21 +190,18 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
         };
     }
 
-    let deep: Vec<f64> = lost.iter().filter(|f| f.backlog >= most * FULL).map(|f| f.backlog).collect();
-    let bytes = match quantile(&deep, 0.5) {
+    let deep: Vec<&Found> = lost.iter().copied().filter(|f| f.backlog >= most * FULL).collect();
+    let depths: Vec<f64> = deep.iter().map(|f| f.backlog).collect();
+    let bytes = match quantile(&depths, 0.5) {
         Some(middle) => Estimate {
             value: middle.max(packet),
-            low: (quantile(&deep, 0.05).unwrap_or(middle) - noise - packet).max(0.0),
-            high: Some(quantile(&deep, 0.95).unwrap_or(middle) + noise + packet),
+            low: (quantile(&depths, 0.05).unwrap_or(middle) - noise - packet).max(0.0),
+            high: Some(quantile(&depths, 0.95).unwrap_or(middle) + noise + packet),
             basis: format!("the backlog before {} packets that it dropped", deep.len()),
         },
-        None => Estimate {
-            value: most,
-            low: (most - noise).max(packet),
-            high: None,
-            basis: "it never filled: the greatest backlog".into(),
-        },
+        None => greatest("it never filled: the greatest backlog"),
     };
+    let bytes = also_by_sends(flow, link, bytes, &deep);
     // The wait for a full queue is shorter while the rate is above its mean.
     let room = most * FULL * (1.0 - link.varies);
     let shallow = packets(&mut lost.iter().copied().filter(|f| f.greater < room));

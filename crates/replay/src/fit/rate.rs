@@ -1,6 +1,7 @@
 //! The rate of the link: what it delivers while a queue stands.
 
 use super::flow::Flow;
+use super::rate_over_time::Rates;
 use super::{Estimate, Vary};
 
 /// Widths of the intervals that are tried, in least RTTs.
@@ -15,6 +16,8 @@ const REPAIRS: f64 = 0.02;
 /// intervals than are wanted may be off by that difference.
 const CLEAN: f64 = 0.3;
 const ALIKE: f64 = 0.12;
+/// Rates of other intervals differ if they do by more than this share, and by two packets.
+const OTHER: f64 = 0.02;
 /// Standing delay from which the link counts as full, in least RTTs and in packets.
 const FULL: (f64, f64) = (0.02, 4.0);
 /// By how much, as a share, the greatest rate of the intervals exceeds that of a link that gives them all.
@@ -74,6 +77,8 @@ pub(super) struct Busy {
     /// The least and the greatest of their rates.
     least: f64,
     most: f64,
+    /// The least and the greatest rate of all intervals in which a queue stood, if they differ from that of the busy ones.
+    others: Option<(f64, f64)>,
     /// False if no queue stood: the rate is the greatest that was delivered.
     pub(super) full: bool,
     /// True if RTTs were longer without a queue.
@@ -161,6 +166,16 @@ fn clean(busy: &[Interval]) -> Option<Vec<Interval>> {
     (clean.len() >= ENOUGH && (alike || time(&clean) > CLEAN * time(busy))).then_some(clean)
 }
 
+/// True if each half of the ACKs between these two took half of the time: a link that is full sends at its rate.
+fn even(flow: &Flow, (from, to): (usize, usize)) -> bool {
+    let (a, b) = (flow.acks[from], flow.acks[to]);
+    let middle = f64::midpoint(a.delivered, b.delivered);
+    let half = flow.acks[from..=to].partition_point(|c| c.delivered < middle);
+    let c = flow.acks[from + half.min(to - from)];
+    let line = (c.delivered - a.delivered) / (b.delivered - a.delivered);
+    ((c.at - a.at) / (b.at - a.at) - line).abs() < ALIKE / 2.0
+}
+
 /// Finds the busy time; `None` if there are too few ACKs for one interval. `slot` is the period of ACK slots.
 pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
     let mut found = None;
@@ -181,11 +196,13 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
         (i.iter().map(|i| i.rate * i.seconds).sum::<f64>() / seconds, seconds)
     };
     let (rate, seconds) = of(&busy);
-    let longer = most > FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot;
+    let stands = FULL.0 * flow.least + FULL.1 * flow.packet / rate + slot;
+    let longer = most > stands;
     let full = longer && !follows(&all, &busy);
     // A single long RTT may be a wave, if more was delivered without it.
     let highest = all.iter().map(|i| i.rate).fold(0.0, f64::max);
     let full = full && (busy.len() >= ENOUGH || highest < rate * (1.0 + ALIKE));
+    let full = full && (busy.len() > 1 || busy.first().is_some_and(|only| even(flow, only.acks)));
     if !full {
         let best = all.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
         return Some(Busy {
@@ -199,6 +216,7 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
             repairs: false,
             least: best.rate,
             most: best.rate,
+            others: None,
             full,
             stretched: longer || slot > 0.0,
         });
@@ -211,6 +229,10 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
             _ => runs.push(i.acks),
         }
     }
+    let others = all.iter().filter(|i| i.clean && i.standing > stands);
+    let others =
+        others.filter(|i| (i.rate / rate - 1.0).abs() > OTHER + 2.0 * flow.packet / (rate * i.seconds));
+    let others = others.map(|i| (i.rate, i.rate)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let greatest = busy.iter().map(|i| i.rate).fold(0.0, f64::max);
     let mut more: Vec<f64> =
         all.iter().filter(|i| i.clean && i.rate > greatest * FASTER.1).map(|i| i.rate).collect();
@@ -225,6 +247,7 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
         repairs: busy.iter().any(|i| !i.clean),
         least: busy.iter().map(|i| i.rate).fold(f64::INFINITY, f64::min),
         most: greatest,
+        others,
         full,
         stretched: false,
     })
@@ -232,8 +255,8 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
 
 impl Busy {
     /// The rate on the wire, bits per second. `share_lost` behind the link was carried by it. Of a rate that `changes`
-    /// the interval holds those of all intervals.
-    pub(super) fn estimate(&self, share_lost: f64, vary: Option<&Vary>, changes: bool) -> Estimate {
+    /// the interval holds those of all intervals, and the mean.
+    pub(super) fn estimate(&self, share_lost: f64, vary: Option<&Vary>, changes: Option<&Rates>) -> Estimate {
         let value = self.rate * 8.0 / (1.0 - share_lost);
         if !self.full {
             return Estimate {
@@ -249,17 +272,26 @@ impl Busy {
         let alone = if self.intervals < ENOUGH { ALIKE } else { 0.002 };
         let off = (2.0 * deviation / draws.sqrt()).max(alone);
         let wire = 8.0 / (1.0 - share_lost);
-        let least = if changes { self.least * wire } else { value };
-        let most = if changes || self.repairs { self.most * wire } else { value };
+        let least = changes.map_or(value, |c| self.least.min(c.mean - c.error) * wire);
+        let most = changes.map(|c| self.most.max(c.mean + c.error) * wire);
+        let most = most.or(self.repairs.then_some(self.most * wire)).unwrap_or(value);
+        let (least, most) =
+            self.others.map_or((least, most), |o| (least.min(o.0 * wire), most.max(o.1 * wire)));
         let repairs =
             if self.repairs { "; in some losses were repaired, and ACKs report late then" } else { "" };
+        let others = self.others.map(|(low, high)| {
+            let [low, high] = [low, high].map(|rate| rate * wire / 1e6);
+            format!("; with less of a queue it was {low:.3} to {high:.3} Mbit/s")
+        });
         Estimate {
             value,
             low: least.min(value) * (1.0 - off),
             high: Some(most.max(value) * (1.0 + off)),
             basis: format!(
-                "{:.3} s in which a queue stood, in {} intervals{repairs}",
-                self.seconds, self.intervals
+                "{:.3} s in which a queue stood, in {} intervals{repairs}{}",
+                self.seconds,
+                self.intervals,
+                others.unwrap_or_default()
             ),
         }
     }

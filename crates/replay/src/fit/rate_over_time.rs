@@ -82,9 +82,22 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
     Course::new(steps(&flow, slot, base), base).ok_or_else(none)
 }
 
-/// By how much the rate of a flow varies, as a share, if it changes. `slot` is the period of ACK slots.
-pub(super) fn changes(flow: &Flow, slot: f64) -> Option<f64> {
-    Course::new(steps(flow, slot, flow.least), flow.least)?.changes()
+/// The rates of a link whose rate changes.
+pub(super) struct Rates {
+    /// Their mean over the time in which the rate is known, bytes per second, and its error.
+    pub(super) mean: f64,
+    pub(super) error: f64,
+    /// By how much they vary, as a share of the mean.
+    pub(super) share: f64,
+}
+
+/// The rates of a flow, if they change. `slot` is the period of ACK slots.
+pub(super) fn changes(flow: &Flow, slot: f64) -> Option<Rates> {
+    let course = Course::new(steps(flow, slot, flow.least), flow.least)?;
+    let share = course.changes()?;
+    let known = course.steps.iter().filter(|s| s.low >= s.high).count();
+    let mean = course.known_rates().0;
+    Some(Rates { mean, error: mean * share * 2.0 / (3.0 * known as f64).sqrt(), share })
 }
 
 /// Steps of which those that are not known have no upper end.
