@@ -14,7 +14,7 @@ fn shorter(flow: &Flow, rate: f64) -> f64 {
     let acks = flow.acks.iter().take_while(|a| a.at < flow.first_loss);
     let alone = acks.filter_map(|a| {
         let rtt = a.rtt?;
-        let wait = waits::of(&waits, a.at - rtt)?;
+        let wait = waits::of(&waits, a.at - rtt, a.delivered)?;
         Some(rtt - (wait.done - wait.at) * (1.0 - ERROR))
     });
     alone.fold(f64::INFINITY, f64::min)

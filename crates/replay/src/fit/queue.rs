@@ -116,7 +116,8 @@ fn also_by_sends(flow: &Flow, link: &Link, by_rtt: Estimate, dropped: &[&Found])
         if by_rtt.high.is_none() {
             return waits.into_iter().map(bytes).reduce(f64::max);
         }
-        let found: Vec<f64> = first.iter().filter_map(|at| waits::of(&waits, *at)).map(bytes).collect();
+        let dropped = |w: &Wait| w.lost && first.binary_search_by(|at| at.total_cmp(&w.at)).is_ok();
+        let found: Vec<f64> = waits.into_iter().filter(dropped).map(bytes).collect();
         quantile(&found, 0.5)
     };
     let [Some(low), Some(high)] = [1.0 + RATE, 1.0 - RATE].map(|share| backlog(link.rate * share)) else {

@@ -14,6 +14,8 @@ pub(super) struct Wait {
     pub(super) at: f64,
     /// When the link has sent it, and all before it, seconds.
     pub(super) done: f64,
+    /// True if any of it was lost.
+    pub(super) lost: bool,
 }
 
 /// The waits of the packets sent before the first loss was known. Those whose send time is not known are left out.
@@ -24,15 +26,16 @@ pub(super) fn find(flow: &Flow, rate: f64) -> Vec<Wait> {
     let waits = before.map(|s| {
         upto += s.bytes;
         done = if s.dated { done.max(s.at) } else { done } + (s.bytes - s.lost) / rate;
-        (s.dated, Wait { upto, at: s.at, done })
+        (s.dated, Wait { upto, at: s.at, done, lost: s.lost > 0.0 })
     });
     waits.filter_map(|(dated, wait)| dated.then_some(wait)).collect()
 }
 
-/// The wait of a packet sent at a time.
-pub(super) fn of(all: &[Wait], at: f64) -> Option<Wait> {
-    let next = all.partition_point(|w| w.at <= at + 1e-9);
-    next.checked_sub(1).map(|i| all[i])
+/// The wait of the last packet sent by a time of which all had been delivered up to so many bytes.
+pub(super) fn of(all: &[Wait], at: f64, delivered: f64) -> Option<Wait> {
+    let sent = all.partition_point(|w| w.at <= at + 1e-9);
+    let arrived = all.partition_point(|w| w.upto <= delivered + 1.0);
+    sent.min(arrived).checked_sub(1).map(|i| all[i])
 }
 
 #[cfg(test)]
