@@ -157,9 +157,9 @@ deny() {
 }
 
 # Lints and tests from one compilation: clippy's driver is a compiler of Rust.
-driver=$(rustup which clippy-driver 2>/dev/null || command -v clippy-driver) ||
+CLIPPY_DRIVER=$(rustup which clippy-driver 2>/dev/null || command -v clippy-driver) ||
   { echo "missing: clippy; install it with: rustup component add clippy" >&2; exit 1; }
-export RUSTC_WORKSPACE_WRAPPER=$driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+export CLIPPY_DRIVER RUSTC_WORKSPACE_WRAPPER=$PWD/ci/rustc.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 # Tests of the kernel mostly wait for the clock. Beside them run the others.
 lane() { # LANE [OPTION..]
