@@ -66,6 +66,11 @@ impl PacketLog {
         &self.sends
     }
 
+    /// When the last first transmission was kept, if no more are.
+    pub fn full_since(&self) -> Option<Instant> {
+        self.sends.last().filter(|_| self.sends.len() == KEPT).map(|s| s.at)
+    }
+
     /// Retransmissions, in order of time.
     pub fn retransmissions(&self) -> &[SentData] {
         &self.retransmissions
@@ -158,6 +163,18 @@ mod tests {
 
     fn sent(bytes: u64, retransmission: bool) -> Sent {
         Sent { bytes: Bytes(bytes), retransmission, ..Sent::default() }
+    }
+
+    #[test]
+    fn a_full_log_says_since_when() {
+        let mut log = PacketLog::default();
+        for n in 1..=KEPT as u64 {
+            assert_eq!(log.full_since(), None);
+            log.sent(&Sent { at: Instant(n), ..sent(1, false) }, n);
+        }
+        let last = Some(Instant(KEPT as u64));
+        log.sent(&Sent { at: Instant(u64::MAX), ..sent(1, false) }, u64::MAX);
+        assert_eq!((log.full_since(), log.sends().len()), (last, KEPT));
     }
 
     /// Ten packets in one super-segment and one after it: a lost packet in the middle counts alone.

@@ -364,7 +364,8 @@ mod tests {
         }
         assert_eq!(what(Linktype(105), &[&[8, 0x41][..], &[7; 60]].concat()), "encrypted 802.11");
         for (kind, says) in [([8, 6], "ARP"), ([0x88, 0xcc], "EtherType 0x88cc")] {
-            let request = [0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 2, 2, 2, 2, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
+            let request =
+                [0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 2, 2, 2, 2, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
             assert_eq!(what(Linktype(1), &[&[2; 12][..], &kind, &request].concat()), says);
         }
     }

@@ -168,12 +168,21 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     let acks = f.packets.acks().len();
     let mut flow = Flow::new(f)
         .ok_or_else(|| format!("found {acks} ACKs of new data and no RTT sample, expected at least two"))?;
+    let mut notes = Vec::new();
+    if let Some(end) = f.packets.full_since() {
+        let (begin, end) = (flow.acks[0].at, end.0 as f64 / 1e9);
+        // What is in flight later is not known.
+        flow.acks.retain(|a| a.at <= end);
+        if flow.acks.len() < 2 {
+            return Err("found no two ACKs among the first million packets".to_string());
+        }
+        notes.push(format!("the fit is of the first million packets, {:.1} s", end - begin));
+    }
     let slots = slots::of(f, &flow);
     let slot = slots.as_ref().map_or(0.0, |s| s.value);
     if slot > 0.0 {
         flow = flow.grouped();
     }
-    let mut notes = Vec::new();
     if let Some(found) = steps::find(&flow) {
         notes.push(format!(
             "the path was up to {:.1} ms longer for {:.2} s: its RTT did not fall while the flight did",
