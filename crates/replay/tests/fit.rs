@@ -1,10 +1,13 @@
 //! A path fitted to the capture of a simulated run is the path of that run, within stated bounds.
 
 use crate::common::{run, run_with};
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::Sent;
 use slowstart_replay::analysis::{Findings, Keep};
 use slowstart_replay::fit::rate_over_time::{course, traces};
 use slowstart_replay::fit::{Estimate, FittedPath, fit};
 use slowstart_replay::open::Kind;
+use slowstart_replay::packets::PacketLog;
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::wire;
 use slowstart_sim::path::PathSpec;
@@ -49,6 +52,26 @@ fn a_rate_that_changes_is_followed() {
     let again = traces(&[&c], 1);
     let bytes = again[0][0].lines().count() as f64 * 1500.0;
     assert!((bytes / 8e6 - 1.0).abs() < 0.15, "{bytes}: what the link carried, and the handshake");
+}
+
+/// More packets than are kept, with an ACK for every second one: after the last that is kept none are in flight.
+#[test]
+fn a_fit_of_a_long_transfer_ends_with_the_packets_that_are_kept() {
+    let mut f = findings(&run("rate=1Gbit rtt=40ms queue=1bdp ack_jitter=0", "standard", Some("200kB")));
+    let mut log = PacketLog::default();
+    // The link is full, and its queue stands from the third round trip on.
+    let rtt = |at: u64| Span(50_000_000 + 25_000_000 * at.min(150_000_000) / 150_000_000);
+    for n in 1..=1_200_000_u64 {
+        let at = Instant(n * 12_000);
+        log.sent(&Sent { at, bytes: Bytes(1448), ..Sent::default() }, n * 1448);
+        if n % 2 == 0 {
+            log.acked(at + rtt(at.0), Bytes(n * 1448), Some(rtt(at.0)));
+        }
+    }
+    (f.mss, f.packets, f.first_loss) = (Bytes(1448), log, None);
+    let path = fit(&f).expect("a path");
+    assert_eq!(path.notes, ["the fit is of the first million packets, 12.5 s"]);
+    assert!((path.base_rtt_s.value / 0.05 - 1.0).abs() < 0.01, "{:?}", path.base_rtt_s);
 }
 
 #[test]
