@@ -7,15 +7,16 @@ use slowstart::view::Facts;
 #[derive(Debug)]
 pub struct OwnFacts {
     facts: Facts,
+    /// The pacing rate that the file states, and whether the host seems to pace.
     stated: Option<Rate>,
-    seems: bool,
+    paces: bool,
     /// The window that the pacing rate is for: many controls have the same.
     newest: Option<Bytes>,
 }
 
 impl From<Facts> for OwnFacts {
     fn from(facts: Facts) -> Self {
-        Self { facts, stated: facts.pacing_rate, seems: facts.pacing_on, newest: None }
+        Self { facts, stated: facts.pacing_rate, paces: facts.pacing_on, newest: None }
     }
 }
 
@@ -34,7 +35,7 @@ impl OwnFacts {
             f.pacing_rate = self.stated.or_else(rate);
             self.newest = Some(cwnd);
         }
-        f.pacing_on = pacing.unwrap_or(self.seems);
+        f.pacing_on = pacing.unwrap_or(self.paces);
         f
     }
 }

@@ -38,7 +38,8 @@ pub(crate) fn cases(seeds: &RangeInclusive<u64>, only: &[&str]) {
 }
 
 fn size(case: &Case) -> u64 {
-    case.study.size.as_ref().and_then(|s| s.strip_suffix('B')?.parse().ok()).unwrap_or_default()
+    let size = case.study.size.as_ref().and_then(|s| s.strip_suffix('B')?.parse().ok());
+    size.expect("each case has a size in bytes")
 }
 
 /// Prints how often the intervals of paths that are fitted to the captures in a folder hold the truth.

@@ -7,6 +7,7 @@ use super::waits::{self, ERROR, Wait};
 
 /// Error of a predicted queueing delay that is accepted, seconds.
 const TRUST: f64 = 5e-4;
+
 /// The least RTT, less the waits for a link of constant rate, of a packet sent before the first loss: the path may have been
 /// shorter while a queue stood. Seconds.
 fn shorter(flow: &Flow, rate: f64) -> f64 {

@@ -174,7 +174,10 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
         // What is in flight later is not known.
         flow.acks.retain(|a| a.at <= end);
         if flow.acks.len() < 2 {
-            return Err("found no two ACKs among the first million packets".to_string());
+            return Err(format!(
+                "found {} ACKs among the first million packets, expected at least two",
+                flow.acks.len()
+            ));
         }
         notes.push(format!("the fit is of the first million packets, {:.1} s", end - begin));
     }
@@ -185,7 +188,7 @@ pub fn fit(f: &Findings) -> Result<FittedPath, String> {
     }
     if let Some(found) = steps::find(&flow) {
         notes.push(format!(
-            "the path was up to {:.1} ms longer for {:.2} s: its RTT did not fall while the flight did",
+            "the path seems to have been up to {:.1} ms longer for {:.2} s: its RTT did not fall while the flight did",
             found.most * 1e3,
             found.seconds
         ));

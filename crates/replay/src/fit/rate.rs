@@ -77,7 +77,7 @@ pub(super) struct Busy {
     /// The least and the greatest of their rates.
     least: f64,
     most: f64,
-    /// The least and the greatest rate of all intervals in which a queue stood, if they differ from that of the busy ones.
+    /// The least and the greatest rate of single intervals in which a queue stood, if they differ from that of the busy ones.
     others: Option<(f64, f64)>,
     /// False if no queue stood: the rate is the greatest that was delivered.
     pub(super) full: bool,
@@ -232,7 +232,10 @@ pub(super) fn busy(flow: &Flow, slot: f64) -> Option<Busy> {
     let others = all.iter().filter(|i| i.clean && i.standing > stands);
     let others =
         others.filter(|i| (i.rate / rate - 1.0).abs() > OTHER + 2.0 * flow.packet / (rate * i.seconds));
-    let others = others.map(|i| (i.rate, i.rate)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let others = others.fold(None, |range: Option<(f64, f64)>, i| {
+        let (low, high) = range.unwrap_or((rate, rate));
+        Some((low.min(i.rate), high.max(i.rate)))
+    });
     let greatest = busy.iter().map(|i| i.rate).fold(0.0, f64::max);
     let mut more: Vec<f64> =
         all.iter().filter(|i| i.clean && i.rate > greatest * FASTER.1).map(|i| i.rate).collect();
@@ -281,7 +284,7 @@ impl Busy {
             if self.repairs { "; in some losses were repaired, and ACKs report late then" } else { "" };
         let others = self.others.map(|(low, high)| {
             let [low, high] = [low, high].map(|rate| rate * wire / 1e6);
-            format!("; with less of a queue it was {low:.3} to {high:.3} Mbit/s")
+            format!("; in single intervals from {low:.3} to {high:.3} Mbit/s")
         });
         Estimate {
             value,

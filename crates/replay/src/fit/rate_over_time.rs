@@ -84,7 +84,7 @@ pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
 
 /// The rates of a link whose rate changes.
 pub(super) struct Rates {
-    /// Their mean over the time in which the rate is known, bytes per second, and its error.
+    /// Their mean over the time in which the rate is known, bytes per second, and two standard errors of it.
     pub(super) mean: f64,
     pub(super) error: f64,
     /// By how much they vary, as a share of the mean.

@@ -31,7 +31,7 @@ pub(super) fn find(flow: &Flow, rate: f64) -> Vec<Wait> {
     waits.filter_map(|(dated, wait)| dated.then_some(wait)).collect()
 }
 
-/// The wait of the last packet sent by a time of which all had been delivered up to so many bytes.
+/// The newest packet that was sent by `at` and is among the first `delivered` bytes.
 pub(super) fn of(all: &[Wait], at: f64, delivered: f64) -> Option<Wait> {
     let sent = all.partition_point(|w| w.at <= at + 1e-9);
     let arrived = all.partition_point(|w| w.upto <= delivered + 1.0);
@@ -84,7 +84,7 @@ mod tests {
         };
         let same = found(|_| 0.05);
         assert!(same.low > 25_000.0 && same.high.is_some_and(|h| h < 36_000.0), "{same:?}");
-        // A step that grows slowly enough to be taken for the queue.
+        // The path grows longer packet by packet, so that its delay looks like a queue.
         let longer = found(|n| 0.05 + n.min(30) as f64 * 0.004);
         assert!(longer.value > 40_000.0 && longer.low < 31_000.0, "{longer:?}");
     }
