@@ -191,7 +191,17 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
         };
     }
 
-    let deep: Vec<&Found> = lost.iter().copied().filter(|f| f.backlog >= most * FULL).collect();
+    let mut deep: Vec<&Found> = lost.iter().copied().filter(|f| f.backlog >= most * FULL).collect();
+    // The wait for a full queue is shorter while the rate is above its mean.
+    let room = most * FULL * (1.0 - link.varies);
+    let shallow = packets(&mut lost.iter().copied().filter(|f| f.greater < room));
+    if shallow >= SOME {
+        let sum = |of: &dyn Fn(&Found) -> bool| all.iter().filter(|f| of(f)).map(|f| f.bytes).sum::<f64>();
+        let by_chance = shallow * sum(&|f| f.backlog >= most * FULL) / sum(&|f| f.greater < room);
+        if packets(&mut deep.iter().copied()) <= counted(by_chance).1 {
+            deep.clear();
+        }
+    }
     let depths: Vec<f64> = deep.iter().map(|f| f.backlog).collect();
     let bytes = match quantile(&depths, 0.5) {
         Some(middle) => Estimate {
@@ -200,16 +210,44 @@ pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
             high: Some(quantile(&depths, 0.95).unwrap_or(middle) + noise + packet),
             basis: format!("the backlog before {} packets that it dropped", deep.len()),
         },
-        None => greatest("it never filled: the greatest backlog"),
+        None if lost.is_empty() => greatest("it never filled: the greatest backlog"),
+        None => greatest("the greatest backlog; no more packets were lost at it than by chance"),
     };
     let bytes = also_by_sends(flow, link, bytes, &deep);
-    // The wait for a full queue is shorter while the rate is above its mean.
-    let room = most * FULL * (1.0 - link.varies);
-    let shallow = packets(&mut lost.iter().copied().filter(|f| f.greater < room));
     let loss = (shallow >= SOME).then(|| {
         let (low, high) = counted(shallow);
         let basis = format!("{shallow:.0} of {sent:.0} packets were lost while the queue had room");
         Estimate { value: shallow / sent, low: low / sent, high: Some((high / sent).min(1.0)), basis }
     });
     Queue { bytes, least, random_drop: None, loss }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::flow::{Acked, Send};
+
+    /// A queue that grows by 150 bytes a packet, of which these are lost.
+    fn found(lost: impl Fn(usize) -> bool) -> Estimate {
+        let (mut sends, mut acks, mut delivered) = (Vec::new(), Vec::new(), 0.0);
+        for n in 0..400 {
+            let (at, rtt) = (n as f64 * 0.009, 0.05 + 0.01 + n as f64 * 0.001);
+            if !lost(n) {
+                delivered += 1500.0;
+                acks.push(Acked { at: at + rtt, delivered, rtt: Some(rtt) });
+            }
+            let lost = if lost(n) { 1500.0 } else { 0.0 };
+            sends.push(Send { at, dated: true, bytes: 1500.0, lost, again: false });
+        }
+        let flow = Flow { sends, acks, packet: 1500.0, least: 0.06, first_loss: 0.5 };
+        find(&flow, &Link { rate: 150_000.0, varies: 0.0, base: 0.05, late: 0.0, slot: 0.0 }, 1500.0).bytes
+    }
+
+    #[test]
+    fn a_random_loss_at_the_greatest_backlog_shows_no_full_queue() {
+        let random = found(|n| n % 57 == 56);
+        assert!(random.high.is_none() && random.low <= 60_000.0, "{random:?}");
+        let full = found(|n| n % 57 == 56 || n >= 390);
+        assert!(full.high.is_some_and(|h| h > 55_000.0), "{full:?}");
+    }
 }
